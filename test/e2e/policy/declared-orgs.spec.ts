@@ -38,7 +38,7 @@ describe('orgs of the configuration file', () => {
     rmSync(root, { recursive: true, force: true });
   });
 
-  it('are there with their members and policies before the first call', async () => {
+  it('exist with their members and policies before the first call', async () => {
     const org = await first.call('GET', '/api/orgs/acme', undefined, await ann());
     expect(org.body).toMatchObject({ slug: 'acme', name: 'Acme', toolTimeoutMs: 5_000 });
     expect(await seats()).toEqual([
@@ -51,7 +51,7 @@ describe('orgs of the configuration file', () => {
     expect((await first.call('GET', '/api/orgs', undefined, root)).body.items).toHaveLength(2);
   });
 
-  it('change with the file; what it no longer names stays, but for policies that it declared', async () => {
+  it('change with the file; objects that it no longer names stay, except its declared policies', async () => {
     const before = await first.sql('select id, updated_at from orgs order by slug');
     await again({ orgs: [acme] });
     expect(await first.sql('select id, updated_at from orgs order by slug')).toEqual(before);
@@ -66,14 +66,14 @@ describe('orgs of the configuration file', () => {
     expect((await first.call('GET', '/api/orgs/acme', undefined, await ann())).body.name).toBe('Acme Ltd');
   });
 
-  it('are made once by processes that start together', async () => {
+  it('are created once by processes that start together', async () => {
     write({ orgs: [{ slug: 'globex', members: [{ sub: 'gina', role: 'admin' }] }] });
     const all = await Promise.all([start(first), start(first), start(first)]);
     await Promise.all(all.map((one) => one.close()));
     expect(await first.sql(`select slug from orgs where slug = 'globex'`)).toHaveLength(1);
   });
 
-  it('are made although the line to the database breaks meanwhile', async () => {
+  it('are created even when the database connection breaks during the start', async () => {
     write({ orgs: [{ slug: 'hooli' }] });
     const holder = new pg.Client(first.database.url);
     await holder.connect();

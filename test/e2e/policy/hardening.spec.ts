@@ -3,7 +3,7 @@ import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.j
 import { data } from '../../support/stubs/stub-behaviours.js';
 import { createHmac } from 'node:crypto';
 
-describe('what a hostile caller must not achieve', () => {
+describe('protection against a hostile caller', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe('what a hostile caller must not achieve', () => {
       ])
     ).length;
 
-  it('RE-41 a call whose arguments no database can store is recorded all the same', async () => {
+  it('RE-41 a call with arguments that no database can store is still recorded', async () => {
     const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"target.work","arguments":{"x":"\\ud800","y":"\\u0000"}}}`;
     const answer = await gateway.call('POST', '/mcp', body);
     expect(answer.body.result.structuredContent).toEqual({ done: true });
@@ -41,31 +41,34 @@ describe('what a hostile caller must not achieve', () => {
     expect(await recorded('denied')).toBe(1);
   });
 
-  it.each(['/docs', '/admin/queues/'])('%s runs nothing but its own scripts, and no page frames it', async (path) => {
+  it.each(['/docs', '/admin/queues/'])('%s runs only its own scripts, and no page can frame it', async (path) => {
     const Authorization = `Basic ${Buffer.from('admin:a-password-of-the-operator').toString('base64')}`;
     const { headers } = await fetch(`${gateway.url}${path}`, { headers: { Authorization } });
     expect(headers.get('content-security-policy')).toMatch(/^default-src 'self';.*frame-ancestors 'none'$/);
     expect(headers.get('content-security-policy')).not.toMatch(/script-src|unsafe-eval/);
   });
 
-  it.each(['org_domain', 'sub', 'jti'])('abuse 1 a token with a NUL in %s is refused like any other', async (claim) => {
-    const now = Math.floor(Date.now() / 1_000);
-    const claims = {
-      iss: 'rialto',
-      aud: 'rialto',
-      sub: 'bob',
-      org_domain: 'default',
-      iat: now,
-      exp: now + 600,
-      [claim]: 'a\u0000b',
-    };
-    const parts = [{ alg: 'HS256' }, claims]
-      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-      .join('.');
-    const token = `${parts}.${createHmac('sha256', testSecret).update(parts).digest('base64url')}`;
-    for (const path of ['/api/keys', '/admin/queues/'])
-      expect((await gateway.call('GET', path, undefined, token)).status).toBe(401);
-  });
+  it.each(['org_domain', 'sub', 'jti'])(
+    'abuse 1 a token with a NUL in %s is refused like any other invalid token',
+    async (claim) => {
+      const now = Math.floor(Date.now() / 1_000);
+      const claims = {
+        iss: 'rialto',
+        aud: 'rialto',
+        sub: 'bob',
+        org_domain: 'default',
+        iat: now,
+        exp: now + 600,
+        [claim]: 'a\u0000b',
+      };
+      const parts = [{ alg: 'HS256' }, claims]
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.');
+      const token = `${parts}.${createHmac('sha256', testSecret).update(parts).digest('base64url')}`;
+      for (const path of ['/api/keys', '/admin/queues/'])
+        expect((await gateway.call('GET', path, undefined, token)).status).toBe(401);
+    },
+  );
 
   it.each([
     '/mcp',
@@ -75,7 +78,7 @@ describe('what a hostile caller must not achieve', () => {
     '/_agent-native/a2a',
     '/a2a/agents/x/message:send',
     '/a2e',
-  ])('(C22) pages of origins that are let in may call %s, those of others may not', async (path) => {
+  ])('(C22) pages of allowed origins may call %s, other pages may not', async (path) => {
     const asks = 'authorization,content-type,mcp-protocol-version,mcp-session-id,a2a-version';
     const preflight = (origin: string) =>
       fetch(`${gateway.url}${path}`, {
@@ -104,7 +107,7 @@ describe('what a hostile caller must not achieve', () => {
       expect(answer.headers.get('access-control-expose-headers')).toContain(name);
   });
 
-  it('the body of a stranger is not even read', async () => {
+  it('the body of an unauthenticated request is not read', async () => {
     const answers = ['{ broken', JSON.stringify({ name: 'x'.repeat(3_000_000) })].map(async (body) => {
       const refused = await gateway.call('POST', '/api/policies', body, null);
       return [refused.status, refused.body.code];
@@ -113,7 +116,7 @@ describe('what a hostile caller must not achieve', () => {
     expect((await gateway.call('POST', '/api/policies', '{ broken')).status).toBe(400);
   });
 
-  it('a browser is asked for a password at the queues, and takes the operator’s or an admin’s key', async () => {
+  it('a browser is asked for a password at the queues, and may use the operator’s password or an admin’s key', async () => {
     const as = (password: string) => ({
       authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
     });
@@ -129,7 +132,7 @@ describe('what a hostile caller must not achieve', () => {
     expect((await gateway.call('GET', '/admin/queues/', undefined, null, as('wrong'))).status).toBe(401);
   });
 
-  it('who guesses the operator’s password must wait, even with the right one, and keys are let in meanwhile', async () => {
+  it('a client that guesses the operator’s password must wait, even with the right one, while keys still work', async () => {
     const status = async (password: string) =>
       await gateway.call('GET', '/admin/queues/', undefined, null, {
         authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
@@ -143,7 +146,7 @@ describe('what a hostile caller must not achieve', () => {
     expect((await gateway.call('GET', '/admin/queues/')).status).toBe(200);
   });
 
-  it('who changes a queue on the board is on record, by name, and who only looks is not', async () => {
+  it('a change of a queue on the board is audited with its author, and a read is not', async () => {
     const queue = (await gateway.call('GET', '/admin/queues/api/queues')).body.queues[0].name as string;
     expect((await gateway.call('PUT', `/admin/queues/api/queues/${queue}/pause?secret=1`)).status).toBe(200);
     expect((await gateway.call('PUT', `/admin/queues/api/queues/${queue}/resume`)).status).toBe(200);
@@ -176,13 +179,13 @@ describe('S3 the pages of the operator, behind a proxy', () => {
     [{ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:1' }, 200],
     [{ 'sec-fetch-site': 'none' }, 200],
     [{}, 200],
-  ])('take no act of another site with the password that a browser remembers: %j', async (headers, status) => {
+  ])('accept no act of another site with the password that a browser remembers: %j', async (headers, status) => {
     const queue = (await gateway.call('GET', '/admin/queues/api/queues')).body.queues[0].name as string;
     const act = (what: string) => ask('PUT', `/admin/queues/api/queues/${queue}/${what}`, password, headers);
     expect([await act('pause'), await act('resume')]).toEqual([status, status]);
   });
 
-  it('lock out nobody but the address that guesses', async () => {
+  it('lock out only the address that guesses', async () => {
     const look = (word: string, from: string) => ask('GET', '/admin/queues/', word, { 'x-forwarded-for': from });
     for (let guess = 0; guess < 11; guess++) await look(`guess-${guess}`, '203.0.113.9');
     expect([await look(password, '203.0.113.9'), await look(password, '203.0.113.10')]).toEqual([429, 200]);

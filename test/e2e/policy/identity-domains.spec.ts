@@ -2,8 +2,8 @@ import { publish, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { startTestGateway, signToken, type TestGateway } from '../../support/gateway/gateway.js';
 
 /*
- * Callers of agent-native share `A2A_SECRET` with the gateway, and name their own workspace: by the domain of its mail, by an id of their own, or
- * not at all.
+ * Callers of agent-native share `A2A_SECRET` with the gateway. They name their workspace by its mail domain, by an id
+ * of their own system, or not at all.
  */
 describe('(N7) tokens of another system', () => {
   let gateway: TestGateway;
@@ -29,26 +29,26 @@ describe('(N7) tokens of another system', () => {
 
   const setDomains = (org: string, domains: string[], token?: string) =>
     gateway.call('PUT', `/api/orgs/${org}/domains`, { domains }, token);
-  /** As the reference mints it: neither issuer nor audience. */
+  /** Signs a token as the reference does: without issuer and audience. */
   const minted = (claims: object) => signToken({ iss: undefined, aud: undefined, org_domain: undefined, ...claims });
   const send = async (token: string) =>
     (await rpcCall(gateway, 'SendMessage', { message: userMessage('hello') }, { agent: '/_agent-native/a2a', token }))
       .status;
 
   it.each<[string, object, number]>([
-    ['names no org and is of the default one', { sub: 'bob' }, 200],
-    ['names no org, and no member of the default one', { sub: 'alice' }, 401],
+    ['names no org and is a member of the default org', { sub: 'bob' }, 200],
+    ['names no org, and is not a member of the default org', { sub: 'alice' }, 401],
     ['names the domain of an org', { sub: 'alice', org_domain: 'acme.example' }, 200],
-    ['names another domain of it', { sub: 'alice', org_domain: 'Mail.Acme.example' }, 200],
-    ['names a domain of nobody', { sub: 'alice', org_domain: 'evil.example' }, 401],
-    ['brings an id of its own system', { sub: 'alice', org_domain: 'acme.example', org_id: 'ws_7' }, 200],
-    ['brings the id of another org here', { sub: 'alice', org_domain: 'acme', org_id: 'globex' }, 401],
-    ['names who is no member', { sub: 'mallory', org_domain: 'acme.example' }, 401],
+    ['names another domain of the org', { sub: 'alice', org_domain: 'Mail.Acme.example' }, 200],
+    ['names an unknown domain', { sub: 'alice', org_domain: 'evil.example' }, 401],
+    ['has an id of its own system', { sub: 'alice', org_domain: 'acme.example', org_id: 'ws_7' }, 200],
+    ['has the id of another org of the gateway', { sub: 'alice', org_domain: 'acme', org_id: 'globex' }, 401],
+    ['names a user who is not a member', { sub: 'mallory', org_domain: 'acme.example' }, 401],
   ])('one that %s', async (_, claims, status) => {
     expect(await send(await minted(claims))).toBe(status);
   });
 
-  it('everywhere else an org is named, by its slug or a domain, and an id has to be its own', async () => {
+  it('in other settings an org is named by its slug or a domain, and an id must be its own', async () => {
     const read = async (claims: Record<string, unknown>) =>
       (await gateway.call('GET', '/api/orgs', undefined, await signToken(claims))).status;
     expect(await read({ sub: 'alice', org_domain: 'acme.example' })).toBe(200);
@@ -56,7 +56,7 @@ describe('(N7) tokens of another system', () => {
     expect(await read({ sub: 'alice', org_domain: 'acme.example', org_id: 'ws_7' })).toBe(401);
   });
 
-  it('a domain is of one org, as an admin of the deployment says, and no longer when it is taken away', async () => {
+  it('a domain belongs to one org, as an admin of the deployment sets it, and no longer after it is removed', async () => {
     const gina = await signToken({ sub: 'gina', org_domain: 'globex' });
     expect((await setDomains('globex', ['globex.example'], gina)).status).toBe(403);
     expect(await setDomains('globex', ['globex.example', 'acme.example'])).toMatchObject({ status: 409 });

@@ -28,7 +28,7 @@ const hello = {
 };
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
-/** A configuration file of the deployment. */
+/** Writes a configuration file of the deployment and returns its path. */
 function declared(content: object): string {
   const file = join(mkdtempSync(join(tmpdir(), 'rialto-config-')), 'rialto.config.json');
   writeFileSync(file, JSON.stringify(content));
@@ -36,7 +36,7 @@ function declared(content: object): string {
 }
 
 describe('production without a secret', () => {
-  it('AN-43 starts, answers 503 at every agent door and at /readyz, and says why', async () => {
+  it('AN-43 starts, answers 503 at every agent door and at /readyz, and gives the reason', async () => {
     const gateway = await startTestGateway({ ...production, A2A_SECRET: undefined as never });
     try {
       const doors = [
@@ -89,7 +89,7 @@ describe('production without a secret', () => {
 });
 
 describe('a declared agent', () => {
-  it('AN-96: its card, its door and the processor are live after the start; its own key opens it alone', async () => {
+  it('AN-96: its card, its door and the processor work after the start; its own key opens only its door', async () => {
     const file = declared({
       agents: [
         { name: 'echo', description: 'Says it again.', streaming: false, apiKeyEnv: 'ECHO_KEY' },
@@ -119,7 +119,7 @@ describe('a declared agent', () => {
 });
 
 describe('production with the key of one declared agent alone', () => {
-  it('N13 is ready, answers 401 without the key, and mounts defaultAgent at every door', async () => {
+  it('N13 is ready, answers 401 without the key, and serves defaultAgent at every door', async () => {
     const agents = [{ name: 'echo', description: 'Says it again.', skills: [{ id: 'say' }], apiKeyEnv: 'ECHO_KEY' }];
     const file = declared({ defaultAgent: 'echo', agents, policies: [everything] });
     const own = { ECHO_KEY: 'the-key-of-the-echo-alone', RIALTO_CONFIG_FILE: file };
@@ -147,7 +147,7 @@ describe('abuse 5: weak secrets', () => {
     ['31 bytes', 'k'.repeat(31)],
     ['an example', 'changeme-changeme-changeme-changeme'],
     ['another example', 'your-secret-here-your-secret-here-00'],
-  ])('%s: the start is refused, naming the variable and not the value', (_what, secret) => {
+  ])('%s: the start is refused, with the name of the variable but not the value', (_what, secret) => {
     let problems: string[] = [];
     try {
       loadSettings({ ...given, A2A_SECRET: secret });
@@ -176,7 +176,7 @@ describe('X3.9 the secret of the deployment in production', () => {
   it.each([
     [{}, 403],
     [{ RIALTO_A2A_SECRET_ADMINS: 'true' }, 201],
-  ])('makes no admins, unless the operator says so: %j', async (more: Record<string, string>, status) => {
+  ])('creates no admins, unless the operator allows it: %j', async (more: Record<string, string>, status) => {
     const gateway = await startTestGateway({ ...production, ...more });
     try {
       const env = { ...production, ...more, A2A_SECRET: testSecret, DATABASE_URL: gateway.database.url };
@@ -197,7 +197,7 @@ describe('X3.9 the secret of the deployment in production', () => {
   });
 });
 
-describe('AN-44 AN-45 AN-46 what counts as production', () => {
+describe('AN-44 AN-45 AN-46 the definition of production', () => {
   const table: [Record<string, string>, boolean][] = [
     [{}, true],
     [{ NODE_ENV: 'production' }, true],
@@ -226,7 +226,7 @@ describe('AN-44 AN-45 AN-46 what counts as production', () => {
 });
 
 describe('RIALTO_DEV_ANONYMOUS', () => {
-  it('AN-42 lets callers on loopback in with one warning, and still refuses a bad token', async () => {
+  it('AN-42 accepts callers on loopback with one warning, and still refuses a bad token', async () => {
     const gateway = await startTestGateway({ RIALTO_DEV_ANONYMOUS: 'true' });
     try {
       for (let call = 0; call < 3; call++) expect((await gateway.call('POST', '/mcp', ping, null)).status).toBe(200);
@@ -238,7 +238,7 @@ describe('RIALTO_DEV_ANONYMOUS', () => {
     }
   });
 
-  it('abuse 40 lets in neither a page of a browser nor what a proxy passes on', async () => {
+  it('abuse 40 accepts neither a page of a browser nor a proxied request', async () => {
     const gateway = await startTestGateway({ RIALTO_DEV_ANONYMOUS: 'true' });
     const statusWith = async (headers: Record<string, string>): Promise<number> =>
       (await gateway.call('GET', '/api/a2a/agents', undefined, null, headers)).status;
@@ -306,7 +306,7 @@ describe('two processes on one database', () => {
     }
   });
 
-  it('RE-34 a policy counts for the next call here and within a second there, and so does an agent', async () => {
+  it('RE-34 a policy applies to the next call in its process and within a second in another, and so does an agent', async () => {
     const agent = await startStubAgent({ name: 'Shared' });
     const one = await startTestGateway();
     const two = await startTestGateway({}, one);
@@ -336,7 +336,7 @@ describe('two processes on one database', () => {
 });
 
 describe('rialto/client', () => {
-  it('AN-99 callAgent signs with the secret, `sub` is the email, and our doors take the token', async () => {
+  it('AN-99 callAgent signs with the secret, `sub` is the email, and the doors accept the token', async () => {
     const agent = await startStubAgent({ behaviour: text('hello') });
     const gateway = await startTestGateway();
     try {
@@ -357,7 +357,7 @@ describe('rialto/client', () => {
 });
 
 describe('an agent as caller', () => {
-  it('RE-75 a key bound to an agent is that agent, and policies read its trust level', async () => {
+  it('RE-75 a key that is bound to an agent is that agent, and policies read its trust level', async () => {
     const gateway = await startTestGateway();
     const [caller, called] = [await startStubAgent({ name: 'Caller' }), await startStubAgent({ name: 'Called' })];
     try {

@@ -14,20 +14,20 @@ beforeEach(() => {
   claims = { iss: 'rialto', aud: 'rialto', sub: 'bob', org_domain: 'default', iat: now, exp: now + 900 };
 });
 
-/** A token of any header and payload text, with a true HMAC under the secret. */
+/** Builds a token with any header and payload text, and a correct HMAC under the secret. */
 function forge(header: object, payload: object | string, secret = testSecret, hash = 'sha256'): string {
   const signed = `${part(header)}.${part(payload)}`;
   return `${signed}.${createHmac(hash, secret).update(signed).digest('base64url')}`;
 }
 
-/** A GET with header lines as no client library would write them. */
+/** Sends a GET with header lines that no client library would write. */
 async function rawGet(url: string, lines: readonly string[]) {
   const { port, host } = new URL(url);
   const head = ['GET /api/orgs HTTP/1.1', `Host: ${host}`, 'Connection: close', ...lines].join('\r\n');
   return (await sendBytes(Number(port), Buffer.from(`${head}\r\n\r\n`), { hangMs: 5_000 })).answer!;
 }
 
-describe('who is calling', () => {
+describe('the identity of a caller', () => {
   let gateway: TestGateway;
   let jku: Awaited<ReturnType<typeof http>>;
   let fetched = 0;
@@ -47,7 +47,7 @@ describe('who is calling', () => {
     await closeAll();
   });
 
-  /** The status at both doors; they must agree. */
+  /** Returns the status of both doors, which must be equal. */
   async function statusOf(token: string | null, headers: Record<string, string> = {}): Promise<number> {
     const api = await gateway.call('GET', '/api/orgs', undefined, token, headers);
     const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
@@ -56,11 +56,11 @@ describe('who is calling', () => {
     return api.status;
   }
 
-  it('AN-40 AN-48 lets a member in by a token under the global secret', async () => {
+  it('AN-40 AN-48 accepts a member with a token under the global secret', async () => {
     expect(await statusOf(await signToken())).toBe(200);
   });
 
-  it('AN-49 abuse 1: no or malformed credentials get one answer, without a look at the database', async () => {
+  it('AN-49 abuse 1: missing or malformed credentials get one answer, without a database query', async () => {
     const cases: (string | string[] | undefined)[] = [
       undefined,
       'Bearer',
@@ -90,12 +90,12 @@ describe('who is calling', () => {
     asked.mockRestore();
   });
 
-  it('abuse 10: a header of 16,000 spaces is refused in no time', async () => {
+  it('abuse 10: a header of 16,000 spaces is refused quickly', async () => {
     const { status } = await rawGet(gateway.url, [`Authorization: Bearer${' '.repeat(15_000)}x`]);
     expect([401, 431]).toContain(status);
   });
 
-  it('AN-50 abuse 2: pins the algorithm, ignores what a header says of keys, and fetches no jku', async () => {
+  it('AN-50 abuse 2: pins the algorithm, ignores keys in a header, and fetches no jku', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
     const pem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
     const jwk = publicKey.export({ format: 'jwk' });
@@ -139,22 +139,22 @@ describe('who is calling', () => {
     ['an empty aud', { aud: [] }],
     ['another iss', { iss: 'other' }],
     ['an empty sub', { sub: '' }],
-    ['a sub that is no text', { sub: 7 }],
-    ['a sub of nobody', { sub: 'nobody' }],
-    ['an org of nobody', { org_domain: 'nowhere' }],
-    ['an org that is no text', { org_domain: ['default'] }],
+    ['a sub that is not a text', { sub: 7 }],
+    ['an unknown sub', { sub: 'nobody' }],
+    ['an unknown org', { org_domain: 'nowhere' }],
+    ['an org that is not a text', { org_domain: ['default'] }],
   ])('AN-48 abuse 3: %s is refused', async (_what, change) => {
     expect(await statusOf(await signToken(typeof change === 'function' ? change() : change))).toBe(401);
   });
 
-  it('abuse 3: numbers beyond all are refused, and a minute of skew is not', async () => {
+  it('abuse 3: overflowing numbers are refused, and a minute of skew is not', async () => {
     const infinite = JSON.stringify(claims).replace(`"exp":${claims.exp}`, '"exp":1e400');
     expect(await statusOf(forge({ alg: 'HS256' }, infinite))).toBe(401);
     expect(await statusOf(await signToken({ iat: now - 900, exp: now - 20 }))).toBe(200);
     expect(await statusOf(await signToken({ aud: ['rialto'] }))).toBe(200);
   });
 
-  it('abuse 4: an org secret opens its own org alone, and who tries another is remembered', async () => {
+  it('abuse 4: an org secret works for its own org only, and its use for another is audited', async () => {
     const rotate = async (org: string) =>
       (await gateway.call('POST', `/api/orgs/${org}/secret`, { graceSeconds: 0 })).body.secret as string;
     const secret = await rotate('globex');
@@ -175,7 +175,7 @@ describe('who is calling', () => {
     expect((await gateway.call('POST', '/api/audit/verify', undefined, gina)).body).toMatchObject({ valid: true });
   });
 
-  it('abuse 4: forging tokens without end does not fill the record of an org', async () => {
+  it('abuse 4: endless forged tokens do not fill the audit of an org', async () => {
     const secret = (await gateway.call('POST', '/api/orgs/globex/secret', { graceSeconds: 0 })).body.secret as string;
     const noted = async () =>
       (await gateway.sql(`select from audit_events where event->>'type' = 'token.tenant_mismatch'`)).length;
@@ -186,7 +186,7 @@ describe('who is calling', () => {
     expect(await noted()).toBeLessThanOrEqual(12);
   });
 
-  it('abuse 7: a token has one spelling, so a revoked one has no second', async () => {
+  it('abuse 7: a token has one spelling, so a revoked one cannot be used in another', async () => {
     const token = await signToken({ jti: 'one-use' });
     const [head, body, mac] = token.split('.') as [string, string, string];
     const last = mac.slice(0, -1) + String.fromCharCode(mac.charCodeAt(mac.length - 1) + 1);
@@ -198,7 +198,7 @@ describe('who is calling', () => {
     expect(await statusOf(await signToken({ jti: 'another' }))).toBe(200);
   });
 
-  it('abuse 8: an unknown org answers as a known one does', async () => {
+  it('abuse 8: an unknown org gets the same answer as a known one', async () => {
     const answers = [];
     for (const org_domain of ['default', 'nowhere']) {
       const token = await signToken({ org_domain }, 'a-secret-of-nobody-at-all-really-not');
@@ -208,13 +208,13 @@ describe('who is calling', () => {
     expect(answers[0]!.status).toBe(401);
   });
 
-  it('AN-41 the legacy static bearer counts beside tokens', async () => {
+  it('AN-41 the legacy static bearer works next to tokens', async () => {
     expect(await statusOf('a-static-legacy-bearer')).toBe(200);
     expect(await statusOf('a-static-legacy-bearex')).toBe(401);
     expect((await gateway.call('POST', '/api/keys', { name: 'x' }, 'a-static-legacy-bearer')).status).toBe(403);
   });
 
-  it('API keys have a role, an end and a revocation, and are shown once', async () => {
+  it('API keys have a role, an expiry and a revocation, and are shown once', async () => {
     const make = async (body: object) => (await gateway.call('POST', '/api/keys', body)).body;
     const viewer = await make({ name: 'look', role: 'viewer' });
     expect(viewer.key).toMatch(/^rlt_[\w-]{40,}$/);
@@ -231,7 +231,7 @@ describe('who is calling', () => {
     expect((await gateway.call('DELETE', `/api/keys/${other.id}`, undefined, gina)).status).toBe(404);
   });
 
-  it('abuse 6: a member who was removed, set aside or demoted, and an org that was deleted', async () => {
+  it('abuse 6: a member who was removed, suspended or demoted, and an org that was deleted', async () => {
     const token = await gateway.tokenOf('default', 'carl', 'admin');
     expect((await gateway.call('POST', '/api/keys', { name: 'by carl' }, token)).status).toBe(201);
     await gateway.call('POST', '/api/orgs/default/members', { sub: 'carl', role: 'viewer' });
@@ -250,7 +250,7 @@ describe('who is calling', () => {
   });
 });
 
-describe('an outside identity provider', () => {
+describe('an external identity provider', () => {
   let gateway: TestGateway;
   let privateKey: CryptoKey;
   let publicPem: string;
@@ -280,7 +280,7 @@ describe('an outside identity provider', () => {
       .sign(privateKey);
   const statusOf = async (token: string) => (await gateway.call('GET', '/api/orgs', undefined, token)).status;
 
-  it('lets its members in by its own keys, into its own org only', async () => {
+  it('accepts its members by its own keys, in its own org only', async () => {
     expect(await statusOf(await outside())).toBe(200);
     expect(await statusOf(await outside({ org_domain: 'default' }))).toBe(200);
     expect(await statusOf(await outside({ org_domain: 'globex', sub: 'gina' }))).toBe(401);
@@ -290,7 +290,7 @@ describe('an outside identity provider', () => {
     expect(await statusOf(await outside({}, { kid: 'k2' }))).toBe(401);
   });
 
-  it('an MCP client without a token learns of it, and a token for the MCP door is good', async () => {
+  it('an MCP client without a token learns of it, and a token for the MCP door works', async () => {
     const door = `${gateway.url}/mcp`;
     const call = (path: string, init?: RequestInit) => fetch(`${gateway.url}${path}`, init);
     for (const path of ['/mcp', '/mcp/servers/files']) {
@@ -313,7 +313,7 @@ describe('an outside identity provider', () => {
     expect(await statusOf(await outside({ aud: `${door}/other` }))).toBe(401);
   });
 
-  it('AN-50 its issuer cannot be claimed under our secret, nor its public key used as one', async () => {
+  it("AN-50 its issuer cannot be claimed under the gateway's secret, and its public key is not a secret", async () => {
     const payload = { ...claims, iss: 'https://idp.example' };
     expect(await statusOf(forge({ alg: 'HS256', kid: 'k1' }, payload))).toBe(401);
     expect(await statusOf(forge({ alg: 'HS256', kid: 'k1' }, payload, publicPem))).toBe(401);

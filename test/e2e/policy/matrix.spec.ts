@@ -11,7 +11,7 @@ interface Row {
   /** The status for each caller, in the order of `callers`. */
   readonly cells: Cells;
   readonly body?: () => unknown;
-  /** Makes what the operation is about, before each caller. */
+  /** Creates the object of the operation, before each caller. */
   readonly before?: () => Promise<unknown>;
 }
 
@@ -22,7 +22,7 @@ describe('abuse 12: every operation for every role', () => {
   let busy: StubAgent;
   let upstream: TestUpstream;
   const tokens = {} as Record<Caller, string | null>;
-  /** Values of path parameters: things of the org that viewer, member and admin belong to. */
+  /** Values of path parameters: objects of the org of viewer, member and admin. */
   const ids: Record<string, string> = {};
 
   beforeAll(async () => {
@@ -126,13 +126,13 @@ describe('abuse 12: every operation for every role', () => {
   const ping = () => ({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
   const everyone: Cells = [200, 200, 200, 200, 200];
-  /** Own things for every role of an org, nothing of it for others. */
+  /** Each role of the org reads its objects; other orgs do not see them. */
   const readsOwn: Cells = [401, 404, 200, 200, 200];
   const lists: Cells = [401, 200, 200, 200, 200];
   const changesOwn = (status: number): Cells => [401, 404, 403, 403, status];
   const makes = (status: number): Cells => [401, status, 403, 403, status];
 
-  /** A door that is open to anyone. */
+  /** A public door. */
   const open = (path: string): Record<string, Row> =>
     Object.fromEntries(
       [['GET', 200] as const, ['HEAD', 200] as const, ['OPTIONS', 204] as const].map(([method, status]) => [
@@ -165,7 +165,7 @@ describe('abuse 12: every operation for every role', () => {
     'POST /api/a2a/agents/{id}/refetch': { cells: changesOwn(200), before: anAgent },
     'DELETE /api/a2a/agents/{id}': { cells: changesOwn(204), before: anAgent },
     'POST /api/a2a/invoke': { cells: [401, 404, 403, 200, 200], body: invocation, before: anAgent },
-    // Another org has the agent that it registered above; of all agents a viewer may call none.
+    // Another org has the agent that it registered above; a viewer may call no agent.
     'POST /api/a2a/dispatch': { cells: [401, 200, 422, 200, 200], body: () => ({ workType: 'work' }), before: anAgent },
     'POST /api/a2a/dispatch/explain': { cells: lists, body: () => ({ workType: 'work' }), before: anAgent },
     'GET /api/a2a/dispatches': { cells: lists },
@@ -207,7 +207,7 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/a2a/continuations/{id}': { cells: [401, 404, 404, 404, 200], before: aContinuation },
     'POST /api/a2a/continuations/{id}/retry': { cells: changesOwn(200), before: aContinuation },
     'POST /api/a2a/continuations/{id}/fail': { cells: changesOwn(200), before: aContinuation },
-    // Whoever they are: it takes the token of a task, and nobody has one.
+    // Every caller is refused, because the path needs the token of a task.
     'POST /api/a2a/pushes/{token}': { cells: [401, 401, 401, 401, 401], body: message },
     'GET /api/a2a/published': { cells: lists },
     'POST /api/a2a/published': {
@@ -221,7 +221,7 @@ describe('abuse 12: every operation for every role', () => {
     'DELETE /api/a2a/published/{id}': { cells: changesOwn(204), before: aPublished },
     'POST /api/mailbox/{agent}/lease': { cells: changesOwn(200), before: aMailbox },
     'POST /api/executions/{taskId}/events': {
-      // To others of the org the task of somebody else is none.
+      // For other members of the org the task does not exist.
       cells: [401, 404, 404, 404, 200],
       body: () => ({ id: 'e', type: 'complete', leaseEpoch: Number(ids.epoch) }),
       before: aLease,
@@ -311,7 +311,7 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/audit/decisions': { cells: lists },
     'GET /api/audit/decisions/{id}': { cells: readsOwn, before: anAct },
     'POST /api/audit/verify': { cells: lists },
-    // The last one: what it leaves is an org that is gone.
+    // The last row, because it deletes the org.
     'DELETE /api/orgs/{slug}': { cells: changesOwn(204) },
   };
 
@@ -346,7 +346,7 @@ describe('abuse 12: every operation for every role', () => {
     return template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name]!));
   }
 
-  /** The status alone: a stream that opened stays open until it is left. */
+  /** Returns only the status: an open stream stays open until it is aborted. */
   async function statusOf(method: string, template: string, row: Row, caller: Caller): Promise<number> {
     const leave = new AbortController();
     const token = tokens[caller];
@@ -388,7 +388,7 @@ describe('abuse 12: every operation for every role', () => {
     );
   }, 300_000);
 
-  it('keeps operators’ pages for admins of the default org', async () => {
+  it('shows the operators’ pages only to admins of the default org', async () => {
     const board = (token: string | null) => gateway.call('GET', '/admin/queues/', undefined, token);
     expect((await board(null)).status).toBe(401);
     expect((await board(tokens['admin of another org'])).status).toBe(403);

@@ -9,7 +9,7 @@ import { asyncTask, data } from '../../support/stubs/stub-behaviours.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
-describe('everything an org has', () => {
+describe('the data of an org', () => {
   let gateway: TestGateway;
   let sink: WebhookSink;
   let remote: StubAgent;
@@ -28,7 +28,7 @@ describe('everything an org has', () => {
     await gateway.close();
   });
 
-  /** Reads the beginning of an export, and no more. */
+  /** Opens an export and reads only its beginning. */
   const stalledReader = async (slug: string, token: string): Promise<ClientRequest> => {
     const reader = request(`${gateway.url}/api/orgs/${slug}/export`, { headers: { authorization: `Bearer ${token}` } });
     reader.on('error', () => undefined);
@@ -37,8 +37,8 @@ describe('everything an org has', () => {
     );
     return reader;
   };
-  /** An org with something of everything, each secret with a canary in it. */
-  const furnish = async (slug: string): Promise<{ token: string; id: string }> => {
+  /** Creates an org with objects of every kind, with a canary in each secret. */
+  const createOrg = async (slug: string): Promise<{ token: string; id: string }> => {
     const token = await gateway.tokenOf(slug, 'ann', 'admin');
     const [{ id }] = await gateway.sql('select id from orgs where slug = $1', [slug]);
     await gateway.call(
@@ -93,7 +93,7 @@ describe('everything an org has', () => {
     return counts;
   };
 
-  it('is in the list of its tables: no table with an org is forgotten, and none that hangs on one', async () => {
+  it('is in the list of its tables: it has every table with an org, and every table that depends on one', async () => {
     const known = orgTables.flatMap(({ table, children = [] }) => [table, ...children.map((child) => child.table)]);
     const rows = await gateway.sql(
       `select table_name as name from information_schema.tables where table_schema = 'public'
@@ -102,7 +102,7 @@ describe('everything an org has', () => {
     expect([...known].sort()).toEqual(rows.map(({ name }) => name));
   });
 
-  it('has no column in an export that sounds like a secret', async () => {
+  it('has no column in an export that looks like a secret', async () => {
     const columns = await gateway.sql(
       `select table_name as table, column_name as column from information_schema.columns where table_schema = 'public'
        and column_name ~ 'secret|sealed|token|credential|password|authentication' order by 1, 2`,
@@ -113,9 +113,9 @@ describe('everything an org has', () => {
     expect(told).toEqual(harmless);
   });
 
-  it('can be exported by its admins as lines up to the last one, without secrets and without others', async () => {
-    const { token } = await furnish('acme');
-    await furnish('globex');
+  it('can be exported by its admins, with a last line that marks the end, without secrets and without other orgs', async () => {
+    const { token } = await createOrg('acme');
+    await createOrg('globex');
     const answer = await gateway.call('GET', '/api/orgs/acme/export', undefined, token);
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/x-ndjson']);
     const lines = (answer.body as string)
@@ -135,8 +135,8 @@ describe('everything an org has', () => {
     expect(recorded.some(({ verb }: any) => verb === 'org.export')).toBe(true);
   });
 
-  it('is nobody else’s to export, and nothing stays open behind a reader who left', async () => {
-    const { token, id } = await furnish('initech');
+  it('cannot be exported by others, and a reader that left leaves nothing open', async () => {
+    const { token, id } = await createOrg('initech');
     const bob = await gateway.tokenOf('initech', 'bob');
     const stranger = await gateway.tokenOf('acme', 'eve', 'admin');
     expect((await gateway.call('GET', '/api/orgs/initech/export', undefined, bob)).status).toBe(403);
@@ -149,7 +149,7 @@ describe('everything an org has', () => {
     const busy = await gateway.call('GET', '/api/orgs/acme/export', undefined, stranger);
     expect([busy.status, busy.body.code]).toEqual([503, 'unavailable']);
     leaving.destroy();
-    // Its transaction may be between two reads for a while yet.
+    // Its transaction may continue for a moment between two reads.
     await eventually(
       () => gateway.call('GET', '/api/orgs/acme/export', undefined, stranger),
       ({ status }) => status === 200,
@@ -163,8 +163,8 @@ describe('everything an org has', () => {
     );
   });
 
-  it('harms nobody when the database ends a snapshot that a reader holds: the process goes on, and so do other readers', async () => {
-    const { token, id } = await furnish('stark');
+  it('an export that the database ends harms no other reader: the process and other exports continue', async () => {
+    const { token, id } = await createOrg('stark');
     await gateway.sql(
       `insert into revoked_tokens (org_id, jti, expires_at) select $1, repeat(n::text, 100), now() + interval '1 hour' from generate_series(1, 30000) n`,
       [id],
@@ -182,8 +182,8 @@ describe('everything an org has', () => {
     expect(String(again.body).trimEnd().split('\n').at(-1)).toContain('"end"');
   });
 
-  it('goes when it is deleted: tokens at once, rows in batches, also past a kill -9; the audit and others stay', async () => {
-    const { token, id } = await furnish('hooli');
+  it('is deleted with the org: tokens at once, rows in batches, also after a kill -9; the audit and others stay', async () => {
+    const { token, id } = await createOrg('hooli');
     const others = (await gateway.sql(`select id from orgs where slug = 'globex'`))[0].id;
     const before = [await rowsOf(id), await rowsOf(others)] as const;
     expect(before[0].webhook_attempts).toBeGreaterThan(0);
@@ -193,13 +193,13 @@ describe('everything an org has', () => {
       [id],
     );
     expect((await gateway.call('DELETE', '/api/orgs/hooli', undefined, token)).status).toBe(204);
-    // The minute in which what was under way may still come lasts as long as the test wants.
+    // The minute for work in progress lasts as long as the test needs.
     await gateway.sql(`update orgs set deleted_at = now() + interval '1 hour' where id = $1`, [id]);
     expect((await gateway.call('GET', '/api/orgs/hooli', undefined, token)).status).toBe(401);
     const left = async (): Promise<number> =>
       (await gateway.sql('select count(*)::int as count from a2a_tasks where org_id = $1', [id]))[0].count;
 
-    // Slow enough for the kill to come in the middle.
+    // Slow enough for a kill in the middle.
     await gateway.sql(
       `create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$`,
     );

@@ -45,7 +45,7 @@ describe('policies of an org', () => {
     return answer.error ? answer.error.code : 'ok';
   };
 
-  it('a fresh development org has exactly one visible, editable permit', async () => {
+  it('a new development org has exactly one visible, editable permit', async () => {
     const { items } = (await gateway.call('GET', path)).body;
     expect(items).toMatchObject([{ name: 'development-default', source: 'seed', version: 1 }]);
     expect((await gateway.call('GET', path, undefined, globex)).body.items).toHaveLength(1);
@@ -55,7 +55,7 @@ describe('policies of an org', () => {
     expect(await codeOf('vercel_ops.list', alice)).toBe('ok');
   });
 
-  it('RE-32 RE-35 RE-30 a forbid beats every permit, and nothing reaches the wire', async () => {
+  it('RE-32 RE-35 RE-30 a forbid has priority over every permit, and no request is sent', async () => {
     await store(
       'no-deploys',
       'forbid(principal, action == Action::"a2a_invoke", resource == Skill::"vercel_ops.deploy");',
@@ -90,7 +90,7 @@ describe('policies of an org', () => {
     expect(agent.requests).toHaveLength(0);
   });
 
-  it('RE-33 abuse 15: without a matching permit every call is denied, and a permit for all opens no other org', async () => {
+  it('RE-33 abuse 15: without a matching permit every call is denied, and a permit for all affects no other org', async () => {
     await gateway.call('POST', '/api/orgs', { slug: 'empty' });
     const admin = await gateway.tokenOf('empty', 'eve', 'admin');
     for (const { id } of (await gateway.call('GET', path, undefined, admin)).body.items)
@@ -135,7 +135,7 @@ describe('policies of an org', () => {
     expect(await codeOf('vercel_ops.list', mallory)).toBe('ok');
   });
 
-  it('RE-74 a forbidden discovery hides an agent from every list, not its calls', async () => {
+  it('RE-74 a forbidden discovery hides an agent from every list, but its calls are allowed', async () => {
     await store(
       'hidden',
       'forbid(principal == User::"alice", action == Action::"a2a_discover", resource == A2AAgent::"vercel_ops");',
@@ -147,7 +147,7 @@ describe('policies of an org', () => {
     expect(await codeOf('vercel_ops.list', alice)).toBe('ok');
   });
 
-  it('RE-74 a forbidden cancel leaves the task alone, not its calls, and is on record', async () => {
+  it('RE-74 a forbidden cancel leaves the task running, and is audited', async () => {
     await store('keep', 'forbid(principal == User::"alice", action == Action::"a2a_cancel", resource);');
     const [row] = await gateway.sql<{ id: OrgId }>(`select id from orgs where slug = 'default'`);
     const { id } = row!;
@@ -184,7 +184,7 @@ describe('policies of an org', () => {
     await gateway.call('PATCH', '/api/a2a/agents/vercel_ops', { trustLevel: 'standard' });
   });
 
-  it('keeps every version, and a deleted policy no longer counts', async () => {
+  it('keeps every version, and a deleted policy no longer applies', async () => {
     const text = 'forbid(principal, action == Action::"a2a_invoke", resource);';
     const { id, version } = (await store('v', text)).body;
     expect(version).toBe(1);
@@ -216,7 +216,7 @@ describe('policies of an org', () => {
     ],
     ['65 KiB', `permit(principal, action, resource) when { "${'x'.repeat(70_000)}" == "" };`],
     ['endless nesting', `permit(principal, action, resource) when { ${'('.repeat(500)}true${')'.repeat(500)} };`],
-    ['a name of ours', '@id("rialto:only-admins-write") permit(principal, action, resource);'],
+    ['a reserved name', '@id("rialto:only-admins-write") permit(principal, action, resource);'],
   ])('abuse 14: %s is refused with its place', async (_what, text) => {
     const { status, body } = await store('bad', text);
     expect({ status, code: body.code }).toEqual({ status: 422, code: 'policy_invalid' });
@@ -224,7 +224,7 @@ describe('policies of an org', () => {
     expect((await gateway.call('GET', path)).body.items).toHaveLength(1);
   });
 
-  it('X2.3 policies that would weigh too much together are refused, also as a trial, and taking one away makes room', async () => {
+  it('X2.3 policies that are too large together are refused, also in a test, and a deletion makes room', async () => {
     const heavy = (seed: number) => {
       const list = Array.from({ length: 2_000 }, (_, index) => index * 7 + seed).join(',');
       return `forbid(principal == User::"nobody", action, resource) when { [${list}].contains(context.depth + 100000) };`;
@@ -247,7 +247,7 @@ describe('policies of an org', () => {
       expect((await gateway.call('DELETE', `${path}/${id}`)).status).toBe(204);
   });
 
-  it('abuse 14: a broken row that was planted denies, with its reason, and 2 MB are too large', async () => {
+  it('abuse 14: an invalid planted row denies, with its reason, and 2 MB are too large', async () => {
     const [{ org_id }] = (await gateway.sql('select org_id from policies where name = $1 limit 1', [
       'development-default',
     ])) as [{ org_id: string }];
@@ -279,7 +279,7 @@ describe('policies of an org', () => {
     expect((await store('large', 'x'.repeat(2_000_000))).status).toBe(413);
   });
 
-  it('refuses a policy that would shut its author out', async () => {
+  it('refuses a policy that would lock out its author', async () => {
     const lockOut = await store('oops', 'forbid(principal, action == Action::"admin_write", resource);');
     expect(lockOut.body).toMatchObject({
       status: 422,
@@ -293,7 +293,7 @@ describe('policies of an org', () => {
     expect(others.status).toBe(201);
   });
 
-  it('RE-76 makes policies from templates; a missing input is named', async () => {
+  it('RE-76 creates policies from templates; a missing input is named', async () => {
     const { items } = (await gateway.call('GET', `${path}/templates`)).body;
     expect(items.length).toBeGreaterThan(8);
     const template = { id: 'forbid-skill', inputs: { agent: 'vercel_ops', skill: 'deploy' } };
@@ -338,7 +338,7 @@ describe('policies of an org', () => {
 });
 
 describe('policies of a production org', () => {
-  it('are none at first: every call is denied until a permit is stored', async () => {
+  it('do not exist at first: every call is denied until a permit is stored', async () => {
     const env = {
       NODE_ENV: 'production',
       HOST: '127.0.0.1',

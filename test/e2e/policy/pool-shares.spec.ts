@@ -2,10 +2,10 @@ import { Client } from 'pg';
 import { publish, rpcCall } from '../../support/clients/a2a.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
-/** More than the pool has connections. */
+/** More than the number of connections in the pool. */
 const flood = 60;
 
-describe('X3.10 reads of one member, each of which waits in the database', () => {
+describe('X3.10 reads of one member that all wait in the database', () => {
   let gateway: TestGateway;
   let locker: Client;
   let tokens: Record<'mallory' | 'peer' | 'other', string>;

@@ -5,7 +5,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 
 const forbid = (name: string) => ({ name, text: `forbid(principal == User::"${name}", action, resource is Tool);` });
 
-describe('administration by several at once', () => {
+describe('concurrent administration', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startTestGateway();
@@ -18,7 +18,7 @@ describe('administration by several at once', () => {
         .policy_version,
     );
 
-  it('no policy is stored in an org that is deleted meanwhile', async () => {
+  it('no policy is stored in an org that is deleted at the same time', async () => {
     const [row] = await gateway.sql<{ id: OrgId }>(
       `insert into orgs (id, slug, name, deleted_at) values (gen_random_uuid(), 'gone', 'Gone', now()) returning id`,
     );
@@ -28,7 +28,7 @@ describe('administration by several at once', () => {
     expect(await gateway.sql('select from policies where org_id = $1', [row!.id])).toEqual([]);
   });
 
-  it('a change of an org undoes no change of its policies', async () => {
+  it('a change of an org does not undo a change of its policies', async () => {
     const before = await versionOf('default');
     const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
     const answers = await Promise.all(
@@ -56,7 +56,7 @@ describe('administration by several at once', () => {
     }
   });
 
-  it('a removed policy stays removed, whoever stores a version of it meanwhile; nobody sees a fault', async () => {
+  it('a removed policy stays removed when a version of it is stored at the same time, and no request fails with a 5xx', async () => {
     for (let round = 0; round < 6; round++) {
       const { body } = await gateway.call('POST', '/api/policies', forbid(`r${round}`));
       const path = `/api/policies/${body.id}`;
@@ -74,7 +74,7 @@ describe('administration by several at once', () => {
     }
   });
 
-  it('versions of a policy count without a gap, however many are stored at once', async () => {
+  it('versions of a policy have no gap, with any number of concurrent writes', async () => {
     const { body } = await gateway.call('POST', '/api/policies', forbid('counted'));
     const stored = await Promise.all(
       Array.from({ length: 8 }, () =>
@@ -84,7 +84,7 @@ describe('administration by several at once', () => {
     expect(stored.map((answer) => answer.body.version).sort()).toEqual([2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('a viewer tries no policy text of its own', async () => {
+  it('a viewer cannot test its own policy text', async () => {
     const viewer = await gateway.tokenOf('default', 'viewer', 'viewer');
     const question = { principal: 'User::"a"', action: 'a2a_invoke', resource: 'Skill::"a.b"' };
     expect((await gateway.call('POST', '/api/policies/test', question, viewer)).status).toBe(200);

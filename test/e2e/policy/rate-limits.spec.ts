@@ -14,7 +14,7 @@ const more = 25;
 const limits = { RIALTO_RATE_LIMIT_PRINCIPAL: String(perMinute) };
 
 describe('(P19) the rate limits of principals and orgs', () => {
-  /** Where nothing is limited, for what a test needs first. */
+  /** A gateway without rate limits, for the preparation of a test. */
   let free: TestGateway;
   let gateway: TestGateway;
   beforeAll(async () => {
@@ -54,8 +54,8 @@ describe('(P19) the rate limits of principals and orgs', () => {
     'A2E over WebSocket': upgrade,
   };
 
-  /** Asks at once, more often than a caller may, and gives what passed and what was refused. */
-  async function asked(ask: () => Promise<Answer>) {
+  /** Sends more concurrent requests than allowed, and returns the accepted and the refused ones. */
+  async function sendAll(ask: () => Promise<Answer>) {
     const since = performance.now();
     const answers = await Promise.all(Array.from({ length: more }, ask));
     const refilled = Math.ceil(((performance.now() - since) / 60_000) * perMinute);
@@ -63,9 +63,9 @@ describe('(P19) the rate limits of principals and orgs', () => {
     return { passed: answers.length - refused.length, refused, most: perMinute + refilled };
   }
 
-  it.each(Object.keys(doors))('let no more through at once than they name, and say what is left: %s', async (door) => {
+  it.each(Object.keys(doors))('accept at most their limit, and report the rest: %s', async (door) => {
     const token = await free.tokenOf('default', `at ${door}`.replaceAll(' ', '-'));
-    const { passed, refused, most } = await asked(() => doors[door]!(token));
+    const { passed, refused, most } = await sendAll(() => doors[door]!(token));
     expect(passed).toBeGreaterThanOrEqual(perMinute);
     expect(passed).toBeLessThanOrEqual(most);
     for (const { header } of refused) {
@@ -75,7 +75,7 @@ describe('(P19) the rate limits of principals and orgs', () => {
     }
   });
 
-  it('say with each answer of the REST API what is left, of the limit that is closer to its end', async () => {
+  it('report in each answer of the REST API the rest of the limit that ends first', async () => {
     const token = await free.tokenOf('default', 'counts');
     const left = async () => {
       const { status, header } = await doors['the REST API']!(token);
@@ -91,12 +91,12 @@ describe('(P19) the rate limits of principals and orgs', () => {
     }
   });
 
-  it('are counted in each process by itself', async () => {
+  it('are counted in each process separately', async () => {
     const other = await startTestGateway(limits, free);
     try {
       const token = await free.tokenOf('default', 'walks');
       for (const at of [gateway, other]) {
-        const { passed } = await asked(() => doors['the REST API']!(token, at));
+        const { passed } = await sendAll(() => doors['the REST API']!(token, at));
         expect(passed).toBeGreaterThanOrEqual(perMinute);
       }
     } finally {

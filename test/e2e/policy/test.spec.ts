@@ -58,7 +58,7 @@ describe('POST /api/policies/test', () => {
     expect(await ask(deploy)).toMatchObject({ decision: 'allow' });
   });
 
-  it('knows the role of a member, takes another one, and groups', async () => {
+  it('knows the role of a member, and accepts another role and groups', async () => {
     const write = { action: 'admin_write', resource: 'Org::"default"' };
     expect(await ask({ ...write, principal: 'User::"vera"' })).toMatchObject({ decision: 'deny' });
     expect(await ask({ ...write, principal: 'User::"vera"', role: 'admin' })).toMatchObject({ decision: 'allow' });
@@ -81,7 +81,7 @@ describe('POST /api/policies/test', () => {
     });
   });
 
-  it('stores nothing and refuses what cannot be asked', async () => {
+  it('stores nothing and refuses invalid questions', async () => {
     const before = (await gateway.call('GET', '/api/policies')).body;
     const bad = [
       { ...deploy, principal: 'bob' },

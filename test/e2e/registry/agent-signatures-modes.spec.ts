@@ -50,7 +50,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
   const jwks = (...keys: object[]) => JSON.stringify({ keys });
 
   describe('require', () => {
-    it('registers a verified card alone, and lets none but a verified one be approved', async () => {
+    it('registers only a verified card, and allows no approval of an unverified one', async () => {
       const gateway = await gatewayWith({ RIALTO_CARD_SIGNATURES: 'require' });
       expect((await register(gateway)).body).toMatchObject({
         code: 'card_invalid',
@@ -76,7 +76,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
       expect(await isCalled(gateway)).toBe(true);
     });
 
-    it('takes agents out of use that were registered before, whether their cards can be fetched or not', async () => {
+    it('disables agents that were registered before, whether their cards can be fetched or not', async () => {
       const before = await gatewayWith({});
       await register(before);
       const down = await startStubAgent({ name: 'Down' });
@@ -89,7 +89,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     });
   });
 
-  it('off takes all, shows that nothing was looked at, and keeps pins for later', async () => {
+  it('off accepts all cards, shows that they were not checked, and keeps pins for later', async () => {
     const before = await gatewayWith({});
     await signCardOf(agent, key);
     await register(before);
@@ -110,7 +110,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
   });
 
   describe('keys of the operator', () => {
-    it('are the only ones where they apply, and are exchanged without an approval', async () => {
+    it('are the only valid ones for their hosts, and change without an approval', async () => {
       const file = join(folder, 'keys.json');
       writeFileSync(file, jwks(key.jwk, other.jwk));
       const gateway = await gatewayWith({ RIALTO_CARD_KEYS: file, RIALTO_CARD_SIGNATURES: 'require' });
@@ -133,7 +133,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
       expect(agent.requests).toEqual([]);
     });
 
-    it('are for the hosts that they name', async () => {
+    it('apply only to the hosts that they name', async () => {
       const elsewhere = { ...key.jwk, hosts: ['agents.example.com'] };
       const gateway = await gatewayWith({ RIALTO_CARD_KEYS: jwks(elsewhere) });
       await signCardOf(agent, other);
@@ -144,7 +144,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
       expect(waits).toMatchObject({ quarantine: expect.anything(), signature: { state: 'unverified' } });
     });
 
-    it('count no longer once the operator took them away', async () => {
+    it('no longer apply after the operator removed them', async () => {
       const gateway = await gatewayWith({ RIALTO_CARD_KEYS: jwks(key.jwk, other.jwk) });
       await signCardOf(agent, key);
       await register(gateway);
@@ -152,14 +152,14 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
       expect((await refetch(later)).quarantine).not.toBeNull();
     });
 
-    it('stop a start when they are none', async () => {
+    it('stop a start when they are invalid', async () => {
       const bad = [`${folder}/none.json`, '{', jwks({ kty: 'oct', k: 'x', kid: 'a' }), jwks({ ...key.jwk, d: 'x' })];
       for (const RIALTO_CARD_KEYS of bad)
         await expect(startTestGateway({ RIALTO_CARD_KEYS })).rejects.toThrow('RIALTO_CARD_KEYS');
     });
   });
 
-  it('origins of the operator may have the keys of others', async () => {
+  it('allowed origins of the operator may serve the keys of others', async () => {
     const keys = await startStubAgent();
     serveKeys(keys, key);
     const gateway = await gatewayWith({ RIALTO_CARD_KEY_ORIGINS: keys.url });
@@ -169,7 +169,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     await keys.close();
   });
 
-  it('in production all outbound rules hold for keys: no plain HTTP, no private address', async () => {
+  it('in production the outbound rules apply to keys: no plain HTTP, no private address', async () => {
     const gateway = await gatewayWith({
       RIALTO_OUTBOUND_ALLOW: agent.url,
       RIALTO_CARD_KEY_ORIGINS: 'http://127.0.0.1:9',
@@ -181,7 +181,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     });
   });
 
-  it('RIALTO_CARD_CHANGES=approve: a signature that is added is a change too; one made anew by the same key is none', async () => {
+  it('RIALTO_CARD_CHANGES=approve: an added signature is a change; a new signature by the same key is not', async () => {
     const gateway = await gatewayWith({ RIALTO_CARD_CHANGES: 'approve' });
     await register(gateway);
     await signCardOf(agent, key);
@@ -192,7 +192,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     expect((await refetch(gateway)).quarantine).toBeNull();
   });
 
-  it('an agent of an earlier version is pinned at the next look without an approval; a forged one waits and stays out', async () => {
+  it('an agent of an earlier version is pinned at the next refresh without an approval; a forged one waits and stays disabled', async () => {
     const gateway = await gatewayWith({ RIALTO_CARD_CHANGES: 'approve' });
     const forged = await startStubAgent({ name: 'Forged' });
     await signCardOf(agent, key);
@@ -213,7 +213,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     await forged.close();
   });
 
-  it('pins and quarantines outlive a process, and its successor looks by itself', async () => {
+  it('pins and quarantines survive a restart, and the next process checks by itself', async () => {
     const first = await gatewayWith({});
     await signCardOf(agent, key);
     const { body } = await register(first);

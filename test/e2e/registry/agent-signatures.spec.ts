@@ -15,7 +15,7 @@ import { startStubAgent, type StubAgent, type StubAgentOptions } from '../../sup
 
 const path = '/api/a2a/agents';
 
-describe('abuse 19: signatures of the cards of outside agents', () => {
+describe('abuse 19: signatures of the cards of registered agents', () => {
   let gateway: TestGateway;
   let key: CardSigningKey;
   let other: CardSigningKey;
@@ -71,7 +71,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect((await register(agent)).body.signature.state).toBe('verified');
     });
 
-    it('a card without signatures is taken and shown as such', async () => {
+    it('a card without signatures is accepted and shown as unsigned', async () => {
       const { status, body } = await register(await stub());
       expect(status).toBe(201);
       expect(body.signature).toEqual({
@@ -127,7 +127,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
         /a number that JSON parsers read differently/,
       ],
     ];
-    it.each(forgeries)('a card %s is refused, and says why', async (_name, forge, why) => {
+    it.each(forgeries)('a card %s is refused, with the reason', async (_name, forge, why) => {
       const agent = await signed(key);
       await forge(agent);
       const { status, body } = await register(agent);
@@ -135,7 +135,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect((await gateway.call('GET', path)).body.items).toEqual([]);
     });
 
-    it('members that are not signed cannot name another address', async () => {
+    it('unsigned members cannot name another address', async () => {
       const agent = await stub();
       const jku = `${agent.url}/jwks.json`;
       const sign = generateAgentCardSignature(key.privateKey, { alg: key.alg, kid: key.kid, typ: 'JOSE', jku });
@@ -145,7 +145,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect((await register(agent)).body.signature).toMatch('does not cover all members that this gateway uses');
     });
 
-    it('keys are not fetched from another origin, from a place that may not be called, or from the card', async () => {
+    it('keys are not fetched from another origin, from a forbidden address, or from the card', async () => {
       const elsewhere = await stub();
       serveKeys(elsewhere, key);
       for (const jku of [
@@ -169,7 +169,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       ['down', loseKeys],
       ['too large', (agent) => agent.set((to) => to.send(200, `{"keys":[${' '.repeat(70_000)}]}`), 'unknown')],
       ['a redirect', (agent) => agent.set((to) => to.send(302, '', { location: '/card' }), 'unknown')],
-      ['no key set', (agent) => agent.set((to) => to.send(200, '[]'), 'unknown')],
+      ['not a key set', (agent) => agent.set((to) => to.send(200, '[]'), 'unknown')],
     ])('a key server that is %s leaves the card unverified until it answers', async (_name, breakDown) => {
       const agent = await signed(key);
       breakDown(agent);
@@ -212,7 +212,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
   });
 
   describe('later', () => {
-    it('the pinned key goes on, also for another card, and costs no approval outside production', async () => {
+    it('the pinned key stays valid, also for another card, and needs no approval outside production', async () => {
       const agent = await signed(key);
       await register(agent);
       agent.card.description = 'New.';
@@ -224,7 +224,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       });
     });
 
-    it('a forged card is not taken; the one before stays in use, degraded, and says why', async () => {
+    it('a forged card is not accepted; the previous one stays in use, degraded, with the reason', async () => {
       const agent = await signed(key);
       await register(agent);
       agent.card.description = 'Evil.';
@@ -237,7 +237,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect(await refetch()).toMatchObject({ health: 'healthy', lastError: null, card: { description: 'Evil.' } });
     });
 
-    it('another key waits for approval although changes are accepted, and the approval pins it', async () => {
+    it('another key waits for approval even when changes are accepted, and the approval pins it', async () => {
       const agent = await signed(key);
       await register(agent);
       await signCardOf(agent, other);
@@ -278,7 +278,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect((await refetch()).quarantine).not.toBeNull();
     });
 
-    it('a key that was swapped after it was looked at is not approved', async () => {
+    it('a key that was replaced after the review is not approved', async () => {
       const agent = await signed(key);
       await register(agent);
       const [mine, evil] = [await cardSigningKey('next'), await cardSigningKey('next')];
@@ -289,7 +289,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect((await approve(looked.quarantine.cardHash)).status).toBe(409);
     });
 
-    it('a look that began before an approval does not undo it', async () => {
+    it('a refresh that began before an approval does not undo it', async () => {
       const agent = await signed(key);
       await register(agent);
       await signCardOf(agent, other);
@@ -321,7 +321,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect(await refetch()).toMatchObject({ quarantine: null });
     });
 
-    it('one signature of the pinned key is enough beside others; a wrong one in its name is refused', async () => {
+    it('one signature of the pinned key is enough; an invalid one with its id is refused', async () => {
       const agent = await signed(key);
       await register(agent);
       await signCardOf(agent, other, key);
@@ -344,7 +344,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       });
     });
 
-    it('a key that its key set lost was withdrawn', async () => {
+    it('a key that is no longer in its key set counts as withdrawn', async () => {
       const agent = await signed(key);
       await register(agent);
       serveKeys(agent, other);
@@ -354,7 +354,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect(await isCalled()).toBe(false);
     });
 
-    it('a key server that is down changes nothing: pinned keys verify, others wait, and the state says so', async () => {
+    it('a key server that is down changes nothing: pinned keys verify, others wait, and the state shows it', async () => {
       const agent = await signed(key);
       await register(agent);
       loseKeys(agent);
@@ -374,7 +374,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       expect(await refetch()).toMatchObject({ card: { description: 'Later.' }, quarantine: expect.anything() });
     });
 
-    it('each org has pins of its own', async () => {
+    it('each org has its own pins', async () => {
       const globex = await gateway.tokenOf('globex', 'gina', 'admin');
       const agent = await signed(key);
       await register(agent);

@@ -31,7 +31,7 @@ describe('agents of the configuration file', () => {
     for (const gateway of started.reverse()) await gateway.close();
   });
 
-  /** The first stays; a database has connections for so many. */
+  /** Starts another gateway. Only the first one stays, because a database has a limited number of connections. */
   const start = async (): Promise<TestGateway> => {
     await Promise.all(started.splice(1).map((gateway) => gateway.close()));
     const gateway = await startTestGateway(env, started[0]);
@@ -39,7 +39,7 @@ describe('agents of the configuration file', () => {
     return gateway;
   };
 
-  it('AN-96 AN-02 RI-03 one piece of configuration makes an agent with its card, enabled by being there', async () => {
+  it('AN-96 AN-02 RI-03 one configuration entry creates an agent with its card, which is enabled by its presence', async () => {
     write(support, { name: 'plain' });
     const gateway = await start();
     expect((await cardOf(gateway, 'support')).body).toMatchObject({
@@ -54,7 +54,7 @@ describe('agents of the configuration file', () => {
     expect(body).toMatchObject({ source: 'config', a2a_enabled: true, executor: { kind: 'echo' } });
   });
 
-  it('AN-95 the key that apiKeyEnv names is that agent’s alone, and is stored nowhere', async () => {
+  it('AN-95 the key that apiKeyEnv names works for that agent only, and is not stored', async () => {
     const gateway = started[0]!;
     const published = gateway.gateway.get(PublishedService);
     const [one, other] = await Promise.all([published.resolve('support'), published.resolve('plain')]);
@@ -77,7 +77,7 @@ describe('agents of the configuration file', () => {
     }
   });
 
-  it('follows the file at the next start, and is the same agent when it comes back', async () => {
+  it('follows the file at the next start, and is the same agent when it returns', async () => {
     const id = await idOf(started[0]!, 'support');
     write({ ...support, description: 'Answers everyone.' });
     const second = await start();
@@ -94,7 +94,7 @@ describe('agents of the configuration file', () => {
     expect(count).toBe(2);
   });
 
-  it('leaves rows as they are when nothing changed, however many start at once', async () => {
+  it('leaves unchanged rows alone, with any number of concurrent starts', async () => {
     const executor = { kind: 'http', url: 'https://service.example/work?code=canary' };
     write(support, { name: 'service', executor });
     await start();
@@ -104,7 +104,7 @@ describe('agents of the configuration file', () => {
     expect(await started[0]!.sql('select * from published_agents order by id')).toEqual(before);
   });
 
-  it('logs a bad one once and keeps all else, its own row among it', async () => {
+  it('logs a bad one once and keeps all others, and also its own row', async () => {
     const bad = { ...support, executor: { kind: 'remote', agentId: 'nobody' } };
     write(bad, { name: 'Not A Name' }, { name: 'twin' }, { name: 'twin' }, { name: 'taken' });
     await started[0]!.call('POST', '/api/a2a/published', {
@@ -135,7 +135,7 @@ describe('the agents folder', () => {
     (await gateway.call('GET', '/a2a/agents', undefined, null)).body.agents.map(({ name }: { name: string }) => name);
 
   beforeAll(async () => {
-    put('writer', 'role: Writes what it is told.\nworkflow:\n  - name: secret-plan\nllm: some-model\n');
+    put('writer', 'role: Writes text on request.\nworkflow:\n  - name: secret-plan\nllm: some-model\n');
     put('plain');
     put('.git');
     put('__pycache__');
@@ -145,15 +145,15 @@ describe('the agents folder', () => {
 
   afterAll(() => gateway.close());
 
-  it('RY-08 RY-09 has an agent for each directory: its role, text alone, one coarse skill, and nothing of its inside', async () => {
+  it('RY-08 RY-09 has an agent for each directory: its role, text only, one coarse skill, and no internals', async () => {
     expect(await names()).toEqual(['plain', 'writer']);
     const { body } = await cardOf(gateway, 'writer');
     expect(body).toMatchObject({
       name: 'writer',
-      description: 'Writes what it is told.',
+      description: 'Writes text on request.',
       defaultInputModes: ['text/plain'],
       defaultOutputModes: ['text/plain'],
-      skills: [{ id: 'chat', name: 'Chat', description: 'Writes what it is told.', tags: ['chat'] }],
+      skills: [{ id: 'chat', name: 'Chat', description: 'Writes text on request.', tags: ['chat'] }],
       capabilities: { streaming: true, pushNotifications: true },
     });
     expect(JSON.stringify(body)).not.toMatch(/secret-plan|some-model/);
@@ -167,7 +167,7 @@ describe('the agents folder', () => {
     );
   const areNamed = (...expected: string[]) => eventually(names, (found) => found.join() === expected.join());
 
-  it('RY-01 RY-45 serves a directory that is added, follows its profile, and forgets it when it is removed', async () => {
+  it('RY-01 RY-45 serves an added directory, follows its profile, and forgets it when it is removed', async () => {
     put('late', 'role: Came later.');
     await says('late', 'Came later.');
     const id = await idOf(gateway, 'late');
@@ -184,14 +184,14 @@ describe('the agents folder', () => {
     await areNamed('plain', 'writer');
   });
 
-  it('RY-45 complains of a bad profile once and leaves its agent and all others as they were', async () => {
+  it('RY-45 logs a bad profile once and leaves its agent and all others unchanged', async () => {
     put('broken', 'role: [unclosed');
     put('late', 'name: Not A Name');
     put('nul', 'role: "a\\0b"');
     put('writer', ': : :\n- x');
     put('good', 'role: Fine.');
     await areNamed('good', 'plain', 'writer');
-    expect((await cardOf(gateway, 'writer')).body.description).toBe('Writes what it is told.');
+    expect((await cardOf(gateway, 'writer')).body.description).toBe('Writes text on request.');
     put('plain', 'role: Plain words.');
     await says('plain', 'Plain words.');
     expect(gateway.log.filter((line) => line.includes('left as it was'))).toHaveLength(4);
@@ -212,7 +212,7 @@ describe('RIALTO_CONFORMANCE_AGENT', () => {
     ],
   ] as const;
 
-  it('publishes the conformance agent as the default one, in the form that is asked for, and takes it back', async () => {
+  it('publishes the conformance agent as the default one, in the requested form, and removes it again', async () => {
     const first = await startTestGateway({ RIALTO_CONFORMANCE_AGENT: 'v03' });
     try {
       const older = (await first.call('GET', wellKnown, undefined, null)).body;

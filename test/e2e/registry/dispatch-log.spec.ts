@@ -41,7 +41,7 @@ describe('GET /api/a2a/dispatches', () => {
     gateway.call('POST', '/api/a2a/dispatch', { workType: 'job', requiredSkills: ['work'], ...more }, token);
   const invoke = (more: object = {}, token?: string) =>
     gateway.call('POST', '/api/a2a/invoke', { agentCardId: 'worker', skillId: 'work', ...more }, token);
-  /** Rows as another process would leave them; times in milliseconds of a day in May. */
+  /** Inserts rows as another process would; times are milliseconds of one day in May. */
   const plant = (rows: { ms: number; id?: string; status?: string; agent?: string; caller?: string; org?: string }[]) =>
     gateway.sql(
       `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, session_id, work_type, status, caller, started_at, expires_at)
@@ -90,7 +90,7 @@ describe('GET /api/a2a/dispatches', () => {
     expect(decision.id).toBe(named.dispatchId);
   });
 
-  it('RE-64 a bare work type was routed; the call of a tool is explicit and leaves its content out', async () => {
+  it('RE-64 a bare work type is routed; the call of a tool is explicit, and its content is omitted', async () => {
     await gateway.rpc('tools/call', { name: 'worker.work', arguments: { secret: 'of the tool' } });
     await gateway.sql(`update a2a_task_instances set started_at = now() + interval '1 second'`);
     const [tool] = await items();
@@ -112,7 +112,7 @@ describe('GET /api/a2a/dispatches', () => {
     ]);
   });
 
-  it('RE-62 120 dispatches in pages, no gap and no repeat while new ones arrive', async () => {
+  it('RE-62 120 dispatches in pages, without gap or repeat while new ones arrive', async () => {
     await Promise.all(
       Array.from({ length: 8 }, async () => {
         for (let n = 0; n < 15; n++) await dispatch();
@@ -144,7 +144,7 @@ describe('GET /api/a2a/dispatches', () => {
     expect((await items('limit=200')).length).toBeGreaterThan(120);
   });
 
-  it('RE-62 rows of one moment are told apart, and one that is committed late repeats nothing', async () => {
+  it('RE-62 rows with the same time are distinguished, and a late commit repeats no row', async () => {
     const uuid = (n: number) => `01890000-0000-7000-8000-0000000000${String(n).padStart(2, '0')}`;
     await plant(Array.from({ length: 20 }, (_, n) => ({ ms: n < 15 ? 5 : 5.001, id: uuid(n) })));
     const first = await list('limit=4');
@@ -158,7 +158,7 @@ describe('GET /api/a2a/dispatches', () => {
       ids.push(...page.items.map(({ dispatchId }: any) => dispatchId));
       ({ nextCursor } = page);
     }
-    // What came late, behind the end of the first page, is there once; what came before it is not.
+    // A row that came late, after the end of the first page, appears once; one before it does not appear.
     const newestFirst = [19, 18, 17, 16, 15, 50, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0].map(uuid);
     expect(ids).toEqual(newestFirst);
   });
@@ -221,7 +221,7 @@ describe('GET /api/a2a/dispatches', () => {
     expect(await status()).toBe('completed');
   });
 
-  it('a dispatch that is denied after it was chosen gives its place back, and counts against nobody', async () => {
+  it('a dispatch that is denied after the choice frees its place, and counts for no agent', async () => {
     const [before] = await gateway.sql('select * from agent_outcomes where agent_id = $1', [agentId]);
     const leave = gateway.gateway.get(VerbBus).subscribe((event) => {
       if (isSending(event)) event.context.denied = 'not today';
@@ -232,7 +232,7 @@ describe('GET /api/a2a/dispatches', () => {
     expect(await gateway.sql('select * from agent_outcomes where agent_id = $1', [agentId])).toEqual([before]);
   });
 
-  it('keeps no secret, and of what is long the beginning', async () => {
+  it('stores no secret, and only the beginning of long values', async () => {
     agent.set(data({ session: { api_key: 'hunter-2', text: 'y'.repeat(50_000) } }));
     await dispatch({ args: { password: 'hunter-2', auth: 'Bearer hunter-2-hunter-2', text: 'x'.repeat(50_000) } });
     const [{ input, output }] = (await items()) as [any];
@@ -245,7 +245,7 @@ describe('GET /api/a2a/dispatches', () => {
     expect((agent.requests.at(-1)!.json as any).params.message.parts[0].data.password).toBe('hunter-2');
   });
 
-  it('members see their own, admins those of their org, others nothing of it', async () => {
+  it('members see their own, admins those of their org, others none', async () => {
     const mallory = await gateway.tokenOf('default', 'mallory');
     const globex = await gateway.tokenOf('globex', 'gina', 'admin');
     await dispatch({}, alice);
@@ -260,7 +260,7 @@ describe('GET /api/a2a/dispatches', () => {
     expect((await gateway.call('GET', `/api/a2a/dispatches?cursor=${nextCursor}`, undefined, alice)).status).toBe(400);
   });
 
-  it('a failure is kept with its task, and costs nothing', async () => {
+  it('a failure is stored with its task, and costs nothing', async () => {
     agent.set(failed('broken'));
     await dispatch();
     expect(await items()).toMatchObject([

@@ -3,7 +3,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { startStubAgent, type StubAgent, type StubAgentOptions } from '../../support/stubs/stub-agent.js';
 import { data } from '../../support/stubs/stub-behaviours.js';
 
-describe('routing: who is chosen', () => {
+describe('routing: the choice of an agent', () => {
   let gateway: TestGateway;
   let replica: TestGateway;
   let orgId: string;
@@ -45,7 +45,7 @@ describe('routing: who is chosen', () => {
       [ids[slug], successes, failures],
     );
 
-  it('RE-66 … RE-72 an explanation has every factor of every agent, and calls nobody', async () => {
+  it('RE-66 … RE-72 an explanation has every factor of every agent, and calls no agent', async () => {
     const [able, dear] = [
       await agent('able', 'explain', { costPerTask: 5 }),
       await agent('dear', 'explain', { costPerTask: 50 }),
@@ -85,7 +85,7 @@ describe('routing: who is chosen', () => {
     expect(before.n).toBe(0);
   });
 
-  it('a seed explains the very choice that a dispatch with it makes', async () => {
+  it('a seed explains the same choice that a dispatch with it makes', async () => {
     for (const slug of ['seed_a', 'seed_b', 'seed_c']) await agent(slug, 'seeded');
     const chosen = new Set<string>();
     for (let seed = 0; seed < 12; seed++) {
@@ -109,7 +109,7 @@ describe('routing: who is chosen', () => {
     expect(good).toBeGreaterThan(800);
   });
 
-  it('RE-72 an outcome of a dispatch is learnt', async () => {
+  it('RE-72 the outcome of a dispatch affects later choices', async () => {
     const learner = await agent('learner', 'learning');
     await post('dispatch', wish('learning'));
     learner.set((call) => call.send(500, 'no'));
@@ -117,7 +117,7 @@ describe('routing: who is chosen', () => {
     expect(await candidate('learner', 'learning', {}, replica)).toMatchObject({ successes: 1, failures: 1, active: 0 });
   });
 
-  it('RE-61 RE-70 with a limit the cheaper of two equal agents wins, and one beyond it is out', async () => {
+  it('RE-61 RE-70 with a limit the cheaper of two equal agents wins, and a more expensive one is excluded', async () => {
     const [cheap, dear] = [
       await agent('cheap', 'priced', { costPerTask: 1 }),
       await agent('pricey', 'priced', { costPerTask: 4 }),
@@ -137,7 +137,7 @@ describe('routing: who is chosen', () => {
   });
 
   describe('load', () => {
-    /** Holds every request until it is released. */
+    /** Holds every request until the returned function is called. */
     function held(stub: StubAgent): () => void {
       let release: () => void = () => undefined;
       const released = new Promise<void>((resolve) => (release = resolve));
@@ -148,7 +148,7 @@ describe('routing: who is chosen', () => {
       return release;
     }
 
-    it('RE-68 RE-69 five calls halve, ten exclude, and both processes see it', async () => {
+    it('RE-68 RE-69 five calls halve the weight, ten exclude the agent, and both processes see it', async () => {
       const busy = await agent('busy', 'loaded');
       const release = held(busy);
       const running: Promise<{ status: number }>[] = [];
@@ -176,7 +176,7 @@ describe('routing: who is chosen', () => {
       expect([busy.requests.length, idle.requests.length]).toEqual([10, 10]);
     });
 
-    it('RE-68 of forty dispatches at once, by two processes, no agent gets an eleventh', async () => {
+    it('RE-68 of forty concurrent dispatches by two processes, no agent gets an eleventh', async () => {
       const pair = [await agent('left', 'rush'), await agent('right', 'rush')];
       const releases = pair.map(held);
       const rush = Array.from({ length: 40 }, (_, n) => post('dispatch', wish('rush'), n % 2 ? replica : gateway));
@@ -193,7 +193,7 @@ describe('routing: who is chosen', () => {
       expect((await explained('rush')).candidates[0]).toMatchObject({ active: 0, successes: 10 });
     });
 
-    it('a place of a process that was killed is given back when its time is over', async () => {
+    it('the place of a killed process is free again when its time is over', async () => {
       await agent('haunted', 'ghosts');
       await gateway.sql(
         `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, session_id, work_type, status, caller, expires_at)

@@ -39,7 +39,7 @@ describe('the health of agents', () => {
       (agent) => agent.health === health,
     );
 
-  it('RE-55 RE-45 RE-46 walks through degraded and unreachable by itself, and back', async () => {
+  it('RE-55 RE-45 RE-46 becomes degraded and unreachable by itself, and healthy again', async () => {
     const agent = await stub({ name: 'Walker' });
     await gateway.call('POST', path, { url: agent.url });
     expect(await agentOf('walker')).toMatchObject({ health: 'healthy', reachable: true, lastError: null });
@@ -66,7 +66,7 @@ describe('the health of agents', () => {
     await gateway.call('DELETE', `${path}/walker`);
   });
 
-  it('E19 calls an agent degraded while its card is there and its calls fail', async () => {
+  it('E19 an agent is degraded while its card is available and its calls fail', async () => {
     const agent = await stub({ name: 'Hollow' });
     await gateway.call('POST', path, { url: agent.url });
     agent.set(answer(500, 'boom'));
@@ -83,7 +83,7 @@ describe('the health of agents', () => {
     await gateway.call('DELETE', `${path}/hollow`);
   });
 
-  it('backs off from an agent that is gone, twice as long each time', async () => {
+  it('backs off from an unreachable agent, twice as long each time', async () => {
     const agent = await stub({ name: 'Gone' });
     const { id } = (await gateway.call('POST', path, { url: agent.url })).body;
     await agent.down();
@@ -105,7 +105,7 @@ describe('the health of agents', () => {
     await gateway.call('DELETE', `${path}/${id}`);
   });
 
-  it('asks with the ETag it has, and a 304 keeps the agent seen and its rows unchanged', async () => {
+  it('sends the known ETag, and a 304 updates the last contact and no other row', async () => {
     const agent = await stub({ name: 'Tagged' });
     const { id, updatedAt, lastSeenAt } = (await gateway.call('POST', path, { url: agent.url })).body;
     const conditional = () => agent.cardRequests.filter(({ headers }) => headers['if-none-match'] !== undefined);
@@ -119,7 +119,7 @@ describe('the health of agents', () => {
     await gateway.call('DELETE', `${path}/${id}`);
   });
 
-  it('RE-59 abuse 19: notices a changed card by itself, keeps the difference, and lists the new skill', async () => {
+  it('RE-59 abuse 19: notices a changed card by itself, stores the difference, and lists the new skill', async () => {
     const agent = await stub({ name: 'Rug', skills: [{ id: 'a', description: 'Reads.' }, { id: 'b' }] });
     const { id } = (await gateway.call('POST', path, { url: agent.url })).body;
     agent.card.skills = [
@@ -161,7 +161,7 @@ describe('refetch', () => {
 
   afterAll(() => gateway.close());
 
-  it('RE-59 takes a changed card over and believes a failure at once', async () => {
+  it('RE-59 accepts a changed card and a failure at once', async () => {
     const agent = await stub({ name: 'Asked' });
     await gateway.call('POST', path, { url: agent.url });
     const refetch = async () => (await gateway.call('POST', `${path}/asked/refetch`)).body;
@@ -196,7 +196,7 @@ describe('agents of rialto.config.json', () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Starts another process on the same rows, looks, and stops it. */
+  /** Starts another process on the same rows, runs `look`, and stops the process. */
   async function restarted<Result>(agents: object[], look: (again: TestGateway) => Promise<Result>): Promise<Result> {
     writeFileSync(file, JSON.stringify({ agents }));
     const env = { RIALTO_CONFIG_FILE: file, RIALTO_CARD_REFRESH_SECONDS: '1', DECLARED: 'a-declared-secret-abcd' };
@@ -226,7 +226,7 @@ describe('agents of rialto.config.json', () => {
     });
   });
 
-  it('P21 one that cannot be reached, and each change of its health, is one line of the log with slug and reason', async () => {
+  it('P21 an unreachable agent, and each change of its health, is one log line with slug and reason', async () => {
     const agent = await stub({ name: 'Distant' });
     await agent.down();
     const credential = { type: 'bearer', tokenEnv: 'DECLARED' };
@@ -236,7 +236,7 @@ describe('agents of rialto.config.json', () => {
         return (await list())[0].health;
       };
       await eventually(look, (health) => health === 'unreachable');
-      await look(); // the same again is no change
+      await look(); // the same state again is not a change
       await agent.up();
       await eventually(look, (health) => health === 'healthy');
       const lines = await eventually(
@@ -257,7 +257,7 @@ describe('agents of rialto.config.json', () => {
     });
   });
 
-  it('are added, changed and removed as the file says, and left alone when it says the same', async () => {
+  it('are added, changed and removed as in the file, and left alone when it is unchanged', async () => {
     const [one, two] = [await stub({ name: 'One' }), await stub({ name: 'Two' })];
     const credential = { type: 'bearer', tokenEnv: 'DECLARED' };
     const both = [
@@ -284,7 +284,7 @@ describe('agents of rialto.config.json', () => {
     await restarted([], async () => expect(await list()).toEqual([]));
   });
 
-  it('are made once by processes that start at the same time', async () => {
+  it('are created once by processes that start at the same time', async () => {
     const agent = await stub({ name: 'Once' });
     writeFileSync(file, JSON.stringify({ agents: [{ url: agent.url, slug: 'once' }] }));
     const env = { RIALTO_CONFIG_FILE: file };

@@ -40,7 +40,7 @@ describe('published agents', () => {
     gateway.call('GET', `/a2a/agents/${name}/.well-known/agent-card.json`, undefined, token);
   const row = async (id: string) => (await gateway.sql('select * from published_agents where id = $1', [id]))[0];
 
-  it('answers what was made, with what is usual in the places of what was not said, and the URLs of its doors', async () => {
+  it('returns the created agent, with defaults for omitted members, and the URLs of its doors', async () => {
     const { status, body } = await publish({ handle: 'ko', a2a_enabled: undefined });
     const url = `${gateway.url}/a2a/agents/kofi`;
     expect(status).toBe(201);
@@ -84,7 +84,7 @@ describe('published agents', () => {
     expect((await gateway.call('GET', `${path}?q=other`)).body.items).toEqual([]);
   });
 
-  it('RI-03 RI-04 opts in: neither made nor changed without a2a_enabled is it on a card, and it is toggled both ways', async () => {
+  it('RI-03 RI-04 opts in: without a2a_enabled it is not on a card, and it can be enabled and disabled', async () => {
     await publish({ a2a_enabled: undefined });
     expect((await cardOf('kofi')).status).toBe(404);
     for (const enabled of [true, false, true]) {
@@ -95,7 +95,7 @@ describe('published agents', () => {
     expect((await change({ description: 'x' })).body.a2a_enabled).toBe(true);
   });
 
-  it('RY-01 RY-03 serves the card of an agent as soon as it is made, and of no other', async () => {
+  it('RY-01 RY-03 serves the card of an agent as soon as it is created, and of no other', async () => {
     expect((await cardOf('kofi')).status).toBe(404);
     await publish();
     expect((await cardOf('kofi')).body).toMatchObject({ name: 'kofi', description: 'Answers.' });
@@ -104,7 +104,7 @@ describe('published agents', () => {
     expect(unknown.body).toMatchObject({ status: 404, code: 'not_found' });
   });
 
-  it('AN-02 RI-14 follows every change on the card, and null takes away what was said', async () => {
+  it('AN-02 RI-14 shows every change on the card, and null removes a value', async () => {
     await publish();
     const said = {
       description: 'New words.',
@@ -127,7 +127,7 @@ describe('published agents', () => {
     expect((await gateway.call('GET', '/a2a/ko/agent.json')).status).toBe(404);
   });
 
-  it('renames: the old name is gone with its doors, and two changes at once both count', async () => {
+  it('renames: the old name and its doors are gone, and two concurrent changes both apply', async () => {
     await publish();
     expect((await change({ name: 'kwame' })).body.urls.card).toMatch('/a2a/agents/kwame/');
     expect([(await cardOf('kofi')).status, (await cardOf('kwame')).status]).toEqual([404, 200]);
@@ -135,7 +135,7 @@ describe('published agents', () => {
     expect((await gateway.call('GET', `${path}/kwame`)).body).toMatchObject({ version: '3', streaming: false });
   });
 
-  it('RY-07 archives: card, index and list forget it, its row stays, and its name and handle are free', async () => {
+  it('RY-07 archives: card, index and list omit it, its row stays, and its name and handle are free', async () => {
     const { body } = await publish({ handle: 'ko' });
     expect((await gateway.call('DELETE', `${path}/kofi`)).status).toBe(204);
     expect((await cardOf('kofi')).status).toBe(404);
@@ -149,7 +149,7 @@ describe('published agents', () => {
     expect((await publish({ handle: 'ko' })).body.id).not.toBe(body.id);
   });
 
-  it('keeps names and handles of an org in one space, and those of orgs apart', async () => {
+  it('keeps names and handles of an org in one namespace, separate from other orgs', async () => {
     await publish({ handle: 'ko' });
     for (const taken of [
       { name: 'kofi' },
@@ -168,7 +168,7 @@ describe('published agents', () => {
     expect((await gateway.call('GET', path, undefined, globex)).body.items).toHaveLength(1);
   });
 
-  it('has no race for a name: of ten that want it at once, one gets it', async () => {
+  it('has no race for a name: one of ten concurrent requests gets it', async () => {
     const wishes = Array.from({ length: 10 }, (_, index) =>
       publish(index % 2 ? { name: `n${index}`, handle: 'kofi' } : {}),
     );
@@ -177,21 +177,25 @@ describe('published agents', () => {
   });
 
   it.each([
-    ['a name that is none', { name: 'Kofi A' }, 'name'],
+    ['an invalid name', { name: 'Kofi A' }, 'name'],
     ['a reserved name', { name: 'agents' }, 'name'],
     ['a reserved handle', { handle: 'tasks' }, 'handle'],
-    ['a handle that is none', { handle: 'a/b' }, 'handle'],
+    ['an invalid handle', { handle: 'a/b' }, 'handle'],
     ['no description', { description: ' ' }, 'description'],
     ['an unknown executor', { executor: { kind: 'shell' } }, 'executor.kind'],
     ['the conformance executor', { executor: { kind: 'conformance' } }, 'executor.kind'],
     ['an executor with an unknown member', { executor: { kind: 'echo', command: 'x' } }, 'executor'],
     ['an echo that takes too long', { executor: { kind: 'echo', delayMs: 600_001 } }, 'executor.delayMs'],
-    ['a remote executor of nobody', { executor: { kind: 'remote', agentId: 'nobody' } }, 'executor.agentId'],
+    [
+      'a remote executor with an unknown agent',
+      { executor: { kind: 'remote', agentId: 'nobody' } },
+      'executor.agentId',
+    ],
     ['one skill id twice', { skills: [{ id: 'a' }, { id: 'a' }] }, 'skills'],
-    ['a media type that is none', { defaultInputModes: ['text'] }, 'defaultInputModes.0'],
+    ['an invalid media type', { defaultInputModes: ['text'] }, 'defaultInputModes.0'],
     ['an icon that is a script', { iconUrl: 'javascript:alert(1)' }, 'iconUrl'],
     ['no version of the protocol', { protocolVersions: [] }, 'protocolVersions'],
-    ['an extension of our own namespace', { extensions: [{ uri: 'urn:rialto:identity:v1' }] }, 'extensions.0.uri'],
+    ['an extension of the reserved namespace', { extensions: [{ uri: 'urn:rialto:identity:v1' }] }, 'extensions.0.uri'],
   ])('refuses %s', async (_what, body, field) => {
     const refused = await publish(body);
     expect(refused.body).toMatchObject({ status: 400, code: 'invalid_params', violations: [{ field }] });
@@ -207,7 +211,7 @@ describe('published agents', () => {
     },
   );
 
-  it('RI-12 reads past what an agent says of its security', async () => {
+  it('RI-12 ignores security members of an agent', async () => {
     const none = { securitySchemes: {}, securityRequirements: [], security: [] };
     await publish({ ...none, skills: [{ id: 'chat', securityRequirements: [], security: [] }] });
     await change(none);
@@ -217,7 +221,7 @@ describe('published agents', () => {
     expect(body.skills[0]).not.toHaveProperty('security');
   });
 
-  it('keeps a registered agent of a remote executor by its id, and finds none of another org', async () => {
+  it('stores the id of the registered agent of a remote executor, and finds none of another org', async () => {
     const { body } = await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'outside' });
     const executor = { kind: 'remote', agentId: 'outside', skillId: 'work' };
     expect((await publish({ executor })).body.executor).toEqual({ ...executor, agentId: body.id });
@@ -226,7 +230,7 @@ describe('published agents', () => {
     await gateway.call('DELETE', '/api/a2a/agents/outside');
   });
 
-  it('holds the URL of an http executor to the outbound guard', async () => {
+  it('checks the URL of an http executor with the outbound guard', async () => {
     for (const url of [
       'http://169.254.169.254/',
       'file:///etc/passwd',
@@ -240,7 +244,7 @@ describe('published agents', () => {
       });
   });
 
-  it('makes the secret of an http executor, seals it, shows it once, and makes another when asked', async () => {
+  it('creates the secret of an http executor, seals it, shows it once, and replaces it on request', async () => {
     const { body } = await publish({ executor: { kind: 'http', url: stub.url } });
     expect(body.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(Buffer.from(body.secret.slice(6), 'base64')).toHaveLength(32);
@@ -263,7 +267,7 @@ describe('published agents', () => {
     expect((await change({ executor: { kind: 'http', url: stub.url } })).body.secret).toMatch(/^whsec_/);
   });
 
-  it('RE-79 takes trust.publish_to_a2a for publishToCard, and the card of the org follows', async () => {
+  it('RE-79 accepts trust.publish_to_a2a for publishToCard, and the card of the org follows', async () => {
     const skills = async () =>
       (await gateway.call('GET', '/.well-known/agent-card.json?org=default', undefined, null)).body.skills?.map(
         ({ id }: { id: string }) => id,
@@ -279,7 +283,7 @@ describe('published agents', () => {
     expect(await skills()).toBeUndefined();
   });
 
-  it('audits every change with what was done and to what', async () => {
+  it('audits every change with the act and its object', async () => {
     await publish();
     await change({ version: '2' });
     await gateway.call('DELETE', `${path}/kofi`);
@@ -288,7 +292,7 @@ describe('published agents', () => {
     expect(verbs).toEqual(expect.arrayContaining(['published.create', 'published.change', 'published.delete']));
   });
 
-  it('is for admins to change and for members to read', async () => {
+  it('can be changed by admins and read by members', async () => {
     await publish();
     expect((await gateway.call('GET', path, undefined, viewer)).body.items).toHaveLength(1);
     expect((await publish({ name: 'b' }, viewer)).status).toBe(403);
@@ -297,7 +301,7 @@ describe('published agents', () => {
     expect((await change({ version: '2' }, 'kofi', globex)).status).toBe(404);
   });
 
-  it('knows its default agents: PATCH /api/orgs names one that exists', async () => {
+  it('has default agents: PATCH /api/orgs accepts an existing one', async () => {
     const set = (defaultAgent: string | null) => gateway.call('PATCH', '/api/orgs/default', { defaultAgent });
     expect((await set('kofi')).body).toMatchObject({ status: 400, violations: [{ field: 'defaultAgent' }] });
     await publish({}, globex);
@@ -310,7 +314,7 @@ describe('published agents', () => {
 });
 
 describe('the number of published agents', () => {
-  it('is bounded by RIALTO_MAX_AGENTS_PER_ORG for each org, and archived ones make room', async () => {
+  it('is limited by RIALTO_MAX_AGENTS_PER_ORG for each org, and archived ones make room', async () => {
     const gateway = await startTestGateway({ RIALTO_MAX_AGENTS_PER_ORG: '2' });
     try {
       const publish = (name: string) =>

@@ -30,12 +30,12 @@ describe('abuse 19: RIALTO_CARD_CHANGES=approve', () => {
     return (await gateway.call('POST', `${path}/refetch`)).body;
   };
 
-  it('a card that stays as it is stays in use', async () => {
+  it('an unchanged card stays in use', async () => {
     expect((await gateway.call('POST', `${path}/refetch`)).body.quarantine).toBeNull();
     expect((await call()).result.structuredContent).toEqual({});
   });
 
-  it('a changed card is neither listed nor called, by admins neither, until it is approved as it was looked at', async () => {
+  it('a changed card is neither listed nor called, also by admins, until the reviewed version is approved', async () => {
     const changed = await describeAs('Reads, and sends your files elsewhere.');
     expect(changed.quarantine).toEqual({
       since: expect.any(String),

@@ -43,13 +43,13 @@ describe('registration refuses', () => {
     'http://user:pass@127.0.0.1/',
     'javascript:alert(1)',
     'http://',
-  ])('url_not_allowed for %s, and nothing is said of the address', async (url) => {
+  ])('url_not_allowed for %s, without details of the address', async (url) => {
     const { status, body } = await register({ url });
     expect({ status, code: body.code }).toEqual({ status: 422, code: 'url_not_allowed' });
     expect(JSON.stringify(body)).not.toMatch(/10\.0\.0\.1|169\.254|ECONN|private/);
   });
 
-  it('abuse 22: no redirect leads to a place that may not be called, nor carries a credential', async () => {
+  it('abuse 22: no redirect reaches a forbidden address or forwards a credential', async () => {
     const agent = await stub();
     for (const location of ['http://169.254.169.254/', 'http://10.0.0.1/card.json', 'gopher://127.0.0.1/']) {
       agent.set(redirect(302, location), 'card');
@@ -71,7 +71,7 @@ describe('registration refuses', () => {
     expect(agent.cardRequests.map(({ headers }) => headers.authorization).join()).not.toContain('canary-of-22');
   });
 
-  it('abuse 23: closed ports answer alike and name no address', async () => {
+  it('abuse 23: all closed ports get the same answer, without an address', async () => {
     const answers = await Promise.all(
       ['http://127.0.0.1:1', 'http://127.0.0.1:9', 'http://[::1]:1'].map((url) => register({ url })),
     );
@@ -81,7 +81,7 @@ describe('registration refuses', () => {
     expect(answers[0]!.body).toMatchObject({ status: 400, code: 'card_invalid', upstreamStatus: null });
   });
 
-  it('(P2) an agent that cannot be reached is refused with the reason', async () => {
+  it('(P2) an unreachable agent is refused with the reason', async () => {
     const plain = await http((_request, response) => response.end('{}'));
     const other = createServer((socket) => void socket.on('error', () => undefined).end('SSH-2.0-x\r\n'));
     await once(other.listen(0, '127.0.0.1'), 'listening');
@@ -111,7 +111,7 @@ describe('registration refuses', () => {
     skills: [{ id: 'do', name: 'Do', description: 'does', tags: [] }],
     ...more,
   });
-  /** A server that answers with what these paths have. */
+  /** Starts a server with these answers by path. */
   const serving = (paths: Record<string, [number, string | object, object?]>) =>
     http((request, response) => {
       const [status, body, headers = {}] = paths[request.url!] ?? [404, ''];
@@ -121,7 +121,7 @@ describe('registration refuses', () => {
   const [newer, older] = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
 
   it.each(['http://[::]:9001/rpc', 'http://10.0.0.1/rpc', 'https://169.254.169.254/a2a'])(
-    '(C01) a card whose only address nobody may call: %s',
+    '(C01) a card with forbidden addresses only: %s',
     async (address) => {
       const { url } = await serving({ [newer]: [200, cardOf(address)] });
       const { status, body } = await register({ url });
@@ -133,7 +133,7 @@ describe('registration refuses', () => {
     },
   );
 
-  it('(C01) a card that later names such an address alone is not healthy, and a call is not the fault of its caller', async () => {
+  it('(C01) a card that later has only a forbidden address is not healthy, and a call is not an error of its caller', async () => {
     const paths: Parameters<typeof serving>[0] = { [newer]: [200, cardOf('/rpc')] };
     const { url } = await serving(paths);
     const { body } = await register({ url, slug: 'moves' });
@@ -153,7 +153,7 @@ describe('registration refuses', () => {
     ['bearer', { type: 'bearer', token: 'sesame-1' }, 'authorization', 'Bearer sesame-1'],
     ['apiKey', { type: 'apiKey', header: 'X-Key', value: 'sesame-2' }, 'x-key', 'sesame-2'],
   ])(
-    '(C02) a card behind a credential is fetched with it, at first and later: %s',
+    '(C02) a card behind a credential is fetched with it, at registration and later: %s',
     async (_kind, credential, header, value) => {
       const seen: (string | undefined)[] = [];
       const { url } = await http((request, response) => {
@@ -177,7 +177,7 @@ describe('registration refuses', () => {
     ['401', [401, '{}']],
     ['403', [403, { message: 'Missing Authentication Token' }]],
     ['500', [500, '']],
-  ])('(C06) asks the older path where the newer one answers %s', async (_what, first) => {
+  ])('(C06) requests the older path when the newer one answers %s', async (_what, first) => {
     const { url } = await serving({ [newer]: first, [older]: [200, cardOf('/rpc')] });
     expect((await register({ url })).status).toBe(201);
     const without = await serving({ [newer]: first, [older]: [404, ''] });
@@ -227,12 +227,12 @@ describe('registration refuses', () => {
     ['a text', '"http://127.0.0.1"'],
     ['a NUL', '{"url":"http://a\\u0000b"}'],
     ['a lone surrogate', '{"url":"http://a","slug":"\\ud800"}'],
-    ['a number beyond all', '{"url":"http://a","timeoutMs":1e400}'],
+    ['an overflowing number', '{"url":"http://a","timeoutMs":1e400}'],
     ['60,000 members', `{${Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(',')}}`],
     ['prototypes', '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'],
     ['UTF-16', Buffer.from('\ufeff{"url":"x"}', 'utf16le').toString('latin1')],
     ['larger than 1 MiB', JSON.stringify({ url: 'x'.repeat(1_100_000) })],
-  ])('abuse 30: a body that is %s, without a fault of ours', async (_what, body) => {
+  ])('abuse 30: a body with %s, without an internal error', async (_what, body) => {
     const { status } = await gateway.call('POST', path, body, gateway.token, { 'content-type': 'application/json' });
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
@@ -251,7 +251,7 @@ describe('registration refuses', () => {
 });
 
 describe('how much an org may register', () => {
-  it('RIALTO_MAX_AGENTS_PER_ORG bounds each org for itself, and a removed agent makes room', async () => {
+  it('RIALTO_MAX_AGENTS_PER_ORG limits each org separately, and a removed agent makes room', async () => {
     const gateway = await startTestGateway({ RIALTO_MAX_AGENTS_PER_ORG: '2' });
     const agents = await Promise.all([1, 2, 3].map((n) => startStubAgent({ name: `Agent ${n}` })));
     const register = (n: number) => gateway.call('POST', path, { url: agents[n]!.url });
@@ -271,7 +271,7 @@ describe('how much an org may register', () => {
     }
   });
 
-  it('of those who remove one agent at once, one does and the others find nothing', async () => {
+  it('of concurrent removals of one agent, one succeeds and the others find nothing', async () => {
     const gateway = await startTestGateway();
     const agent = await startStubAgent({ name: 'Once' });
     try {

@@ -5,7 +5,7 @@ import { hang, html, http as answer, huge, raw, redirect } from '../../support/s
 
 const path = '/api/a2a/agents';
 
-describe('the registry of outside agents', () => {
+describe('the registry of registered agents', () => {
   let gateway: TestGateway;
   let globex: string;
   const stubs: StubAgent[] = [];
@@ -69,7 +69,7 @@ describe('the registry of outside agents', () => {
     },
   );
 
-  it('RE-60 answers the card byte for byte as the agent sent it', async () => {
+  it('RE-60 returns the card byte for byte as the agent sent it', async () => {
     const agent = await stub();
     const text = `{ "zeta":1e2,\n\t"name":"Odd \\u00e4", "url":"${agent.url}" , "skills":[{"id":"x","extra":{"b":1,"a":2}}],"protocolVersion":"0.3.0" }\n`;
     agent.set((call) => call.send(200, text, { 'content-type': 'application/json' }), 'card');
@@ -91,7 +91,7 @@ describe('the registry of outside agents', () => {
     expect(await toolNames()).toEqual([`${slug}.create-issue`]);
   });
 
-  it('RE-10 refuses a second name with the same slug, with a hint, and takes a slug of its own', async () => {
+  it('RE-10 refuses a second name with the same slug, with a hint, and accepts another slug', async () => {
     const [first, second] = [await stub({ name: 'a b' }), await stub({ name: 'a-b' })];
     await register({ url: first.url });
     const refused = await register({ url: second.url });
@@ -104,7 +104,7 @@ describe('the registry of outside agents', () => {
     expect([first.requests.length, second.requests.length]).toEqual([1, 0]);
   });
 
-  it('RE-06 refuses slugs that are no slugs or have a meaning of ours', async () => {
+  it('RE-06 refuses invalid and reserved slugs', async () => {
     const { url } = await stub();
     for (const slug of ['A', 'a.b', 'a__b', '_a', 'a_', '', 'ä', 'tasks', 'agents', 'x'.repeat(64), 'a b'])
       expect((await register({ url, slug })).body).toMatchObject({ status: 400, violations: [{ field: 'slug' }] });
@@ -122,7 +122,7 @@ describe('the registry of outside agents', () => {
     ['a card without an interface', raw('{"name":"x","skills":[]}'), 200],
     ['a card nested 10,000 deep', raw(`{"name":"x","deep":${'['.repeat(10_000)}${']'.repeat(10_000)}}`), 200],
     ['a card larger than 1 MiB', huge(2_000_000), null],
-    ['a redirect without an end', redirect(302, '/.well-known/agent-card.json'), 302],
+    ['an endless redirect', redirect(302, '/.well-known/agent-card.json'), 302],
     ['a redirect to a file', redirect(302, 'file:///etc/passwd'), null],
   ])('RE-54 answers 400 with the upstream status and the reason for %s', async (_what, behaviour, upstreamStatus) => {
     const agent = await stub();
@@ -147,14 +147,14 @@ describe('the registry of outside agents', () => {
     });
   });
 
-  it('AN-31 gives an agent that hangs three seconds', async () => {
+  it('AN-31 gives a hanging agent three seconds', async () => {
     const agent = await stub();
     agent.set(hang, 'card');
     expect((await register({ url: agent.url })).body).toMatchObject({ code: 'card_invalid', reason: 'remote_timeout' });
     await agent.idle();
   });
 
-  it('RE-58 changes trust level, timeout and credential, and nothing else; removal takes the tools away', async () => {
+  it('RE-58 changes trust level, timeout and credential, and nothing else; a removal removes the tools', async () => {
     const agent = await stub();
     const { id, createdAt } = (await register({ url: agent.url })).body;
     const changed = await gateway.call('PATCH', `${path}/${id}`, {
@@ -181,7 +181,7 @@ describe('the registry of outside agents', () => {
     expect(await ours()).toEqual([]);
   });
 
-  it('RE-03 abuse 11: another org sees nothing of an agent, and its ids look as if they did not exist', async () => {
+  it('RE-03 abuse 11: another org sees nothing of an agent, and its ids look unknown', async () => {
     const mine = await stub({ name: 'Mine' });
     const { id } = (await register({ url: mine.url })).body;
     expect((await gateway.call('GET', path, undefined, globex)).body).toEqual({ items: [], nextCursor: null });
@@ -204,7 +204,7 @@ describe('the registry of outside agents', () => {
       expect({ ...known!.body, requestId: '' }).toEqual({ ...unknown!.body, requestId: '' });
     }
     expect(await toolNames()).toEqual(['mine.work']);
-    // The same agent and the same slug may belong to two orgs.
+    // The same agent and the same slug may exist in two orgs.
     expect((await register({ url: mine.url }, globex)).status).toBe(201);
     expect(await toolNames(globex)).toEqual(['mine.work']);
   });
@@ -232,13 +232,13 @@ describe('the registry of outside agents', () => {
     expect(gateway.log.filter((line) => line.includes('"level":"error"')).length).toBe(errors);
   });
 
-  it('finds a change of two transactions of which the first to begin is the last to commit', async () => {
+  it('finds a change of two transactions when the first to begin commits last', async () => {
     const ids: string[] = [];
     for (const name of ['one', 'two']) ids.push((await register({ url: (await stub({ name })).url })).body.id);
     await gateway.sql(`update agent_cards set updated_at = now() - interval '1 minute' where id = $1`, [ids[0]]);
     await gateway.sql(`update agent_cards set updated_at = now() where id = $1`, [ids[1]]);
     await toolNames();
-    // As another process would leave it whose change is older than the newest one that is known here.
+    // The state that another process leaves when its change is older than the newest one known here.
     await gateway.sql(
       `update agent_cards set health = 'unreachable', updated_at = now() - interval '30 seconds' where id = $1`,
       [ids[0]],

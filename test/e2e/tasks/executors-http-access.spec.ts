@@ -17,7 +17,7 @@ describe('a service reports', () => {
 
   const beat = { id: 'h', type: 'heartbeat' };
 
-  it('by the token of exactly this task, which opens nothing else', async () => {
+  it('with the token of exactly this task, which opens nothing else', async () => {
     const [mine, theirs] = [await svc.given(), await svc.given()];
     const { token } = mine.call.body as { token: string };
     expect((await svc.report(mine.call, beat)).status).toBe(200);
@@ -32,7 +32,7 @@ describe('a service reports', () => {
     expect((await gateway.call('POST', '/api/mailbox/svc/lease', undefined, token)).status).toBe(401);
   });
 
-  it('or by the credential of an administrator of the org', async () => {
+  it('or with the credential of an administrator of the org', async () => {
     const { call } = await svc.given();
     const bob = await gateway.tokenOf('default', 'bob');
     const gina = await gateway.tokenOf('globex', 'gina', 'admin');
@@ -48,7 +48,7 @@ describe('a service reports', () => {
     expect((await gateway.call('POST', path, beat, bob)).status).toBe(403);
   });
 
-  it('and takes no report on work that is done here', async () => {
+  it('but not on work of another executor', async () => {
     await publish(gateway, { name: 'sleeper', executor: { kind: 'echo', delayMs: 600_000 } });
     const configuration = { returnImmediately: true };
     const { task } = await rpc(
@@ -62,7 +62,7 @@ describe('a service reports', () => {
     await rpc(gateway, 'CancelTask', { id: task.id }, { agent: 'sleeper' });
   });
 
-  it('before it reads what a stranger sends', async () => {
+  it('and its body is read only after authentication', async () => {
     const { call } = await svc.given();
     const huge = JSON.stringify({ id: 'x', type: 'progress', text: 'x'.repeat(3_000_000) });
     expect((await svc.report(call, huge, null)).status).toBe(401);

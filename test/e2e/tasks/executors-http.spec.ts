@@ -9,7 +9,7 @@ import { Gate } from '../../support/clients/outside-work.js';
 
 const { agent } = HttpAgent;
 
-describe('an agent whose work is done by a service', () => {
+describe('an agent with a service as executor', () => {
   let svc: HttpAgent;
   let gateway: TestGateway;
   let service: HttpService;
@@ -23,7 +23,7 @@ describe('an agent whose work is done by a service', () => {
   afterAll(() => svc.close());
 
   describe('calls it', () => {
-    it('signed as Standard Webhooks, with the task, what was said before, and where to report', async () => {
+    it('signed as Standard Webhooks, with the task, the earlier messages, and the callback', async () => {
       const first = await svc.given('first', { contextId: 'ctx-1' });
       await svc.report(first.call, { id: 'e', type: 'complete', text: 'noted' });
       const { id, call } = await svc.given('second', { contextId: 'ctx-1' });
@@ -48,7 +48,7 @@ describe('an agent whose work is done by a service', () => {
       expect(JSON.stringify(rows)).not.toContain(call.body.token.slice(-43));
     });
 
-    it('and keeps nothing of what proves the two to each other, in whichever way the service says it back', async () => {
+    it('and stores no credential of the two, in whichever way the service returns it', async () => {
       const leak = (token: string) => `${token} and ${secret}, ${Buffer.from(secret).toString('base64')}`;
       service.answer = ({ body }) => ({
         status: 200,
@@ -65,7 +65,7 @@ describe('an agent whose work is done by a service', () => {
       expect(told).toContain('[redacted] and [redacted], [redacted]');
     });
 
-    it('and what it remembers of that never leaves the task due at once: its killed process would pass for a silent service', async () => {
+    it('and its memo never makes the task due at once: a killed process would look like a silent service', async () => {
       await gateway.sql('create table moments (memo json, owner integer, due boolean)');
       await gateway.sql(`create function watch_moments() returns trigger language plpgsql as $$ begin
         insert into moments values (new.memo, new.lease_owner, new.next_at <= now()); return new; end $$`);
@@ -87,7 +87,7 @@ describe('an agent whose work is done by a service', () => {
       }
     });
 
-    it('again when it is not well, under the same id, and once when it is', async () => {
+    it('again under the same id when it fails, and once when it succeeds', async () => {
       let tries = 0;
       service.answer = () => (++tries < 3 ? { status: 503, headers: { 'retry-after': '0' } } : { status: 202 });
       const { id } = await svc.given();
@@ -95,7 +95,7 @@ describe('an agent whose work is done by a service', () => {
       expect(new Set(service.calls.map(({ raw }) => raw)).size).toBe(1);
     });
 
-    it('AN-22 five times while it throws; then the task fails, and the caller learns the status alone', async () => {
+    it('AN-22 five times while it fails; then the task fails, and the caller learns only the status', async () => {
       service.answer = () => ({ status: 500, headers: { 'retry-after': '0' }, body: { stack: 'at secret.ts:1' } });
       const task = await svc.send('x');
       expect(service.calls).toHaveLength(5);
@@ -112,7 +112,7 @@ describe('an agent whose work is done by a service', () => {
       expect(service.calls).toHaveLength(1);
     });
 
-    it('and nobody else: a redirect is not followed', async () => {
+    it('and no other server: a redirect is not followed', async () => {
       const elsewhere = await HttpService.start();
       service.answer = () => ({ status: 307, headers: { location: elsewhere.url } });
       const { status } = await svc.send('x');
@@ -121,7 +121,7 @@ describe('an agent whose work is done by a service', () => {
       await elsewhere.close();
     });
 
-    it('to end what was canceled, signed as well', async () => {
+    it('to end a canceled task, signed as well', async () => {
       const { id, call } = await svc.given();
       await rpc(gateway, 'CancelTask', { id }, { agent });
       const { body, raw, headers } = await eventually(
@@ -142,7 +142,7 @@ describe('an agent whose work is done by a service', () => {
       expect(service.calls).toHaveLength(1);
     });
 
-    it('with each answer, also when a late word of the turn before comes in between', async () => {
+    it('with each answer, also when a late report of the turn before comes in between', async () => {
       const { id, call } = await svc.given();
       await svc.report(call, { id: 'q', type: 'ask', text: 'Which?' });
       service.answer = () => ({ status: 503, headers: { 'retry-after': '30' } });
@@ -158,7 +158,7 @@ describe('an agent whose work is done by a service', () => {
       expect((await svc.report(call, { id: 'z', type: 'complete' })).body.state).toBe('completed');
     });
 
-    it('again by the next process when one was lost before it knew that the call had arrived', async () => {
+    it('again from the next process when one was lost before it knew that the call had arrived', async () => {
       const { id } = await svc.given();
       await gateway.sql(`update a2a_tasks set memo = null, next_at = now() where id = $1`, [id]);
       await eventually(
@@ -193,7 +193,7 @@ describe('an agent whose work is done by a service', () => {
       expect(kinds).toEqual(['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
     });
 
-    it('as the result also when it reported while it was being asked', async () => {
+    it('as the result also when it reported during the call', async () => {
       service.answer = async (call) => {
         await svc.report(call, { id: 'p', type: 'progress', text: 'half way' });
         await svc.left(call.body.task.id);
@@ -206,9 +206,9 @@ describe('an agent whose work is done by a service', () => {
 
     it.each([
       ['no JSON', 'OK'],
-      ['nothing of it', { ok: true }],
+      ['nothing about it', { ok: true }],
       ['an empty list', { events: [] }],
-    ])('as a receipt when it says %s', async (_what, body) => {
+    ])('as a receipt when it contains %s', async (_what, body) => {
       service.answer = () => ({
         status: 200,
         body,
@@ -219,7 +219,7 @@ describe('an agent whose work is done by a service', () => {
       await svc.taskWhen(id, 'TASK_STATE_COMPLETED');
     });
 
-    it('for a mistake when its events are none', async () => {
+    it('as an error when its events are invalid', async () => {
       answering({ events: [{ type: 'complete' }, { type: 'explode' }] });
       const { status } = await svc.send('x');
       expect(status.state).toBe('TASK_STATE_FAILED');
@@ -227,8 +227,8 @@ describe('an agent whose work is done by a service', () => {
     });
   });
 
-  describe('hears its reports', () => {
-    it('each once, however often and however late they come', async () => {
+  describe('accepts its reports', () => {
+    it('each once, for any repeats and delays', async () => {
       const { id, call } = await svc.given();
       const chunk = {
         id: 'a',
@@ -248,7 +248,7 @@ describe('an agent whose work is done by a service', () => {
       expect(await svc.eventsOf(id)).toHaveLength(4);
     });
 
-    it('in lists that count as a whole', async () => {
+    it('in lists that succeed or fail as a whole', async () => {
       const { id, call } = await svc.given();
       const progress = (n: number) => ({ id: `p${n}`, type: 'progress', text: `step ${n}` });
       const refused = await svc.report(call, [progress(1), { id: 'c', type: 'complete' }, progress(2)]);
@@ -259,7 +259,7 @@ describe('an agent whose work is done by a service', () => {
       });
     });
 
-    it('each of which keeps the task for five minutes more', async () => {
+    it('each of which extends the time of the task by five minutes', async () => {
       const { id, call } = await svc.given();
       await gateway.sql(`update a2a_tasks set next_at = now() + interval '1 minute' where id = $1`, [id]);
       expect((await svc.report(call, { id: 'h', type: 'heartbeat' })).body).toMatchObject({ state: 'working', seq: 2 });
@@ -305,7 +305,7 @@ describe('an agent whose work is done by a service', () => {
       expect(answer!.body.message).toMatchObject({ parts: [{ text: 'yes' }], metadata: { choice_id: 'y' } });
     });
 
-    it('and leaves the question to its caller, whatever comes after it', async () => {
+    it('and leaves the question to its caller, after any later report', async () => {
       const rowOf = (id: string) => gateway.sql('select seq, lease_epoch from a2a_tasks where id = $1', [id]);
       const taken = jest.spyOn(gateway.gateway.get(Executions), 'take');
       const answering = new Gate();
@@ -324,7 +324,8 @@ describe('an agent whose work is done by a service', () => {
       await Promise.allSettled(taken.mock.results.map(({ value }) => value as Promise<unknown>));
       await svc.report(service.calls[0]!, { id: 'h', type: 'heartbeat' });
       taken.mockRestore();
-      // An answer to the question is decided on the row as its caller saw it: were it another one now, the answer would be lost.
+      // The answer to the question is decided on the row as its caller saw it. If a report changed the row, the answer
+      // would be lost.
       expect(await rowOf(id)).toEqual(row);
     });
 
@@ -343,18 +344,14 @@ describe('an agent whose work is done by a service', () => {
       ['a long id', { id: 'x'.repeat(129), type: 'heartbeat' }, 'id'],
       ['an unknown member', { id: 'e', type: 'progress', txt: 'x' }, ''],
       [
-        'a part that is none',
+        'an invalid part',
         { id: 'e', type: 'artifact', artifact: { parts: [part, { text: 'a', url: 'b' }] } },
         'artifact.parts.1',
       ],
-      [
-        'bytes that are none',
-        { id: 'e', type: 'artifact', artifact: { parts: [{ raw: '*' }] } },
-        'artifact.parts.0.raw',
-      ],
+      ['invalid bytes', { id: 'e', type: 'artifact', artifact: { parts: [{ raw: '*' }] } }, 'artifact.parts.0.raw'],
       ['no parts', { id: 'e', type: 'progress', message: { parts: [] } }, 'message.parts'],
-      ['a question that asks nothing', { id: 'e', type: 'ask' }, ''],
-      ['a good one first, and then no id', [{ id: 'a', type: 'heartbeat' }, { type: 'heartbeat' }], '1.id'],
+      ['a question without a text', { id: 'e', type: 'ask' }, ''],
+      ['a good event first, and then one without id', [{ id: 'a', type: 'heartbeat' }, { type: 'heartbeat' }], '1.id'],
       ['too many', Array.from({ length: 51 }, (_, n) => ({ id: `e${n}`, type: 'heartbeat' })), ''],
     ])('unless they have %s', async (_what, event, field) => {
       const { call } = await svc.given();

@@ -3,7 +3,7 @@ import { MailboxStore } from '../../../src/tasks/storage/mailbox.store.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
-describe('a mailbox whose database fails for a moment', () => {
+describe('a mailbox with a database that fails for a moment', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
@@ -20,9 +20,9 @@ describe('a mailbox whose database fails for a moment', () => {
     return task.id;
   };
 
-  it('R2 gives a task that could not be begun to the next who asks, and counts no attempt', async () => {
+  it('R2 gives a task that could not be begun to the next worker, and counts no attempt', async () => {
     const id = await send();
-    // It is in the mailbox already: the next commit is the one that begins it.
+    // The task is in the mailbox already: the next commit is the one that begins it.
     const away = Object.assign(new Error('terminating connection'), { code: '57P01' });
     jest.spyOn(gateway.gateway.get(LiveTasks), 'commit').mockRejectedValueOnce(away);
     jest.spyOn(gateway.gateway.get(MailboxStore), 'takenBack').mockRejectedValueOnce(away);
@@ -33,7 +33,7 @@ describe('a mailbox whose database fails for a moment', () => {
     expect(row.crashes).toBe(0);
   });
 
-  it('closes the inbox of a stream whose answer to a question could not be stored', async () => {
+  it('closes the inbox of a stream when the answer to a question could not be stored', async () => {
     const id = await send();
     const { leaseEpoch } = (await lease()).body;
     await gateway.call('POST', `/api/executions/${id}/events`, { id: 'a', type: 'ask', text: 'More?', leaseEpoch });

@@ -9,7 +9,7 @@ import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
-describe('an agent whose tasks wait in a mailbox', () => {
+describe('an agent with tasks in a mailbox', () => {
   let gateway: TestGateway;
   let agent: string;
   let secret: string;
@@ -42,7 +42,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
         [id],
       )
     )[0];
-  /** The gateway notes that a task was handed out after its answer has arrived, and holds it anew by that. */
+  /** The gateway records the hand-out after its answer has arrived, and sets the lease again. */
   const holdFor = (id: string, time: string) => {
     const hold = `update a2a_tasks set lease_until = now() + $2::interval where id = $1 and lease_owner is null
       returning extract(epoch from lease_until) as held`;
@@ -50,7 +50,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
   };
   const loseHolder = (id: string) => holdFor(id, '-1 second');
 
-  it('hands out the oldest task with what was said before, and it works', async () => {
+  it('hands out the oldest task with its earlier messages, and the task is working', async () => {
     const before = await send('first', { contextId: `ctx-${agent}` });
     await lease();
     await report(before, { id: 'z', type: 'complete', text: 'noted', leaseEpoch: (await row(before)).epoch });
@@ -78,7 +78,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect((await lease()).status).toBe(204);
   });
 
-  /** Asks a gateway for a task and reads nothing of an answer that is larger than what a connection holds. */
+  /** Requests a task and does not read the answer, which is larger than the buffers of a connection. */
   const askAndNotRead = async (url: string): Promise<Socket> => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     await once(socket, 'connect');
@@ -97,7 +97,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
       ({ state, held }) => state === 'working' && held !== null,
     );
 
-  it('R2 gives a task whose answer did not arrive to the next who asks, and counts no attempt for it', async () => {
+  it('R2 gives a task with a lost answer to the next worker, and counts no attempt', async () => {
     const wide = await startTestGateway({ RIALTO_MAX_BODY_BYTES: '20000000' }, gateway);
     const other = gateway.beside({ RIALTO_MAX_BODY_BYTES: '20000000' });
     try {
@@ -132,14 +132,14 @@ describe('an agent whose tasks wait in a mailbox', () => {
     }
   });
 
-  it('gives each task to one of many who ask', async () => {
+  it('gives each task to one of many workers', async () => {
     const sent = await Promise.all(Array.from({ length: 12 }, (_, n) => send(`t${n}`)));
     const taken = await Promise.all(Array.from({ length: 24 }, () => lease(500)));
     const ids = taken.filter(({ status }) => status === 200).map(({ body }) => body.task.id as string);
     expect(ids.sort()).toEqual(sent.sort());
   });
 
-  it('does not wait for a task that somebody is changing just now', async () => {
+  it('does not wait for a task that another transaction is changing', async () => {
     const [older, younger] = [await send('x'), await send('y')];
     const client = new Client({ connectionString: gateway.database.url });
     await client.connect();
@@ -149,12 +149,12 @@ describe('an agent whose tasks wait in a mailbox', () => {
     await client.end();
   });
 
-  it('lets who asks wait, at any process, until a task comes or the time is over', async () => {
+  it('lets a worker wait, at any process, until a task comes or the time is over', async () => {
     expect((await lease(200)).status).toBe(204);
     const second = await startTestGateway({}, gateway);
     try {
       for (const at of [gateway, second]) {
-        Object.assign(at.gateway.get(MailboxWaiters), { polling: true }); // as if it never came round to it
+        Object.assign(at.gateway.get(MailboxWaiters), { polling: true }); // as if it never polled
         const waiting = leaseAt(at, 60_000);
         await eventually(
           () => waitersOf(at),
@@ -173,7 +173,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
   const waitersOf = (at: TestGateway): number =>
     (at.gateway.get(MailboxWaiters) as unknown as { waiters: Map<string, unknown> }).waiters.size;
 
-  it('keeps nothing for who has gone; when it stops, nobody waits, and whoever sent a message learns how far it is', async () => {
+  it('keeps no task for a worker that left; at a stop all waits end, and a sender learns the state of its task', async () => {
     const leaving = new AbortController();
     const path = `/api/mailbox/${agent}/lease?waitMs=60000`;
     const headers = { authorization: `Bearer ${gateway.token}` };
@@ -226,11 +226,11 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect((await report(task.id, { ...end, leaseEpoch: next.leaseEpoch }, next.token)).body.state).toBe('completed');
   });
 
-  it('gives the task of a lost holder to the next; the lost one changes nothing any more', async () => {
+  it('gives the task of a lost holder to the next worker; the lost one changes nothing any more', async () => {
     const id = await send('x');
     const lost = (await lease()).body;
     expect((await lease()).status).toBe(204);
-    const waiting = lease(60_000); // nobody tells of a lease that runs out
+    const waiting = lease(60_000); // a lease that expires is not notified
     await eventually(
       () => waitersOf(gateway),
       (count) => count === 1,
@@ -243,7 +243,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
       const late = await report(id, { id: `late-${type}`, type, leaseEpoch: lost.leaseEpoch });
       expect([late.status, late.body.code]).toEqual([409, 'conflict']);
     }
-    // X3.3: it knows how leases are counted, and its token is of its own lease alone.
+    // X3.3: it can guess the lease number, but its token is valid for its own lease only.
     const guessed = { id: 'guess', type: 'complete', text: 'mine', leaseEpoch: next.leaseEpoch };
     const regained = await report(id, guessed, lost.token);
     expect([regained.status, regained.body.code]).toEqual([409, 'conflict']);
@@ -306,7 +306,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect((await look(id)).status.state).toBe('TASK_STATE_COMPLETED');
   });
 
-  it('RY-22 tells the holder of a canceled task with its next report; one that waits is handed out no more', async () => {
+  it('RY-22 tells the holder of a canceled task at its next report; a waiting one is not handed out again', async () => {
     const [held, waits] = [await send('x'), await send('y')];
     const { leaseEpoch } = (await lease()).body;
     for (const id of [held, waits]) await rpc(gateway, 'CancelTask', { id }, { agent });
@@ -316,14 +316,14 @@ describe('an agent whose tasks wait in a mailbox', () => {
     for (const id of [held, waits]) expect((await look(id)).status.state).toBe('TASK_STATE_CANCELED');
   });
 
-  it('keeps a held task from the processes of the gateway, even when it is due', async () => {
+  it('keeps a leased task from the processes of the gateway, even when it is due', async () => {
     const id = await send('x');
     await lease();
     await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [id]);
     expect(await gateway.gateway.get(TaskLeases).claim(id as TaskId)).toBeUndefined();
   });
 
-  it('fails a task that nobody fetched within a day', async () => {
+  it('fails a task that no worker leased within a day', async () => {
     const id = await send('x');
     await eventually(
       () => gateway.sql('select from a2a_tasks where id = $1 and lease_until is null and next_at > now()', [id]),
@@ -341,7 +341,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect(status.message.parts[0].text).toBe('no worker fetched the task within a day');
   });
 
-  it('is opened by the secret of its agent, and its work done by the token of the task: nobody needs to be an administrator', async () => {
+  it('is opened by the secret of its agent, and reports need the token of the task: no worker needs to be an administrator', async () => {
     const id = await send('x');
     expect((await lease(0, secret)).body).toMatchObject({ task: { id }, message: { parts: [{ text: 'x' }] } });
     await loseHolder(id);
@@ -374,7 +374,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect((await lease(0, next.secret)).body.task.id).toBe(id);
   });
 
-  it('is asked by administrators of its org, who are recorded when they get something', async () => {
+  it('may be leased by administrators of its org, who are audited when they get a task', async () => {
     await send('x');
     await publish(gateway, { name: `echo-${agent}` });
     expect((await lease(0, null)).status).toBe(401);

@@ -21,15 +21,15 @@ import { freePort } from '../../support/gateway/services.js';
 
 type Scenario = 'plain' | 'stream' | 'ask' | 'fail' | 'wait' | 'file' | 'long';
 
-/** An executor with whoever does its work, the same to all tests below. */
+/** An executor with its worker, with the same interface for all tests below. */
 interface Worked {
-  /** The agent that does this, and what to tell it. */
+  /** Returns the agent for a scenario, and the message to send. */
   agentFor(scenario: Scenario): { agent: string; text: string };
-  /** Lets work that waits go on. */
+  /** Lets waiting work continue. */
   release(): void;
-  /** Resolves when whoever does the work has learnt that nobody waits for it. */
+  /** Resolves when the worker knows that its task was canceled. */
   learntOfCancel(): Promise<unknown>;
-  /** Whoever does the work takes nothing up for now. */
+  /** Makes the worker ignore new tasks. */
   sleep?(isAsleep: boolean): void;
   close(): Promise<unknown>;
 }
@@ -37,7 +37,7 @@ interface Worked {
 const words: Partial<Record<Scenario, string>> = { plain: 'this', long: 'wait' };
 const oneAgent = (agent: string) => (scenario: Scenario) => ({ agent, text: words[scenario] ?? scenario });
 
-/** The echo is told by its settings what others are told by the message. */
+/** Publishes echo agents: their settings select the scenario, while other executors use the message. */
 async function echo(gateway: TestGateway): Promise<Worked> {
   const agents = {
     plain: {},
@@ -74,7 +74,7 @@ async function http(gateway: TestGateway): Promise<Worked> {
   return {
     agentFor: oneAgent('http'),
     release: () => service.gate.open(),
-    learntOfCancel: () => eventually(() => [service.calls.at(-1)!.body.type, ...refused(service)], isTold),
+    learntOfCancel: () => eventually(() => [service.calls.at(-1)!.body.type, ...refused(service)], isCancelOfCanceled),
     sleep: (isAsleep) => (service.answer = () => (isAsleep ? { status: 503 } : undefined)),
     close: () => service.close(),
   };
@@ -86,16 +86,16 @@ async function mailbox(gateway: TestGateway): Promise<Worked> {
   return {
     agentFor: oneAgent('mailbox'),
     release: () => worker.gate.open(),
-    learntOfCancel: () => eventually(() => ['cancel', ...refused(worker)], isTold),
+    learntOfCancel: () => eventually(() => ['cancel', ...refused(worker)], isCancelOfCanceled),
     sleep: (isAsleep) => (worker.isAsleep = isAsleep),
     close: () => worker.close(),
   };
 }
 
-/** The states of tasks whose late reports were refused. */
+/** Returns the states of tasks with a refused late report. */
 const refused = ({ heard }: HttpService | MailboxWorker) =>
   heard.filter(({ status }) => status === 409).map(({ body }) => body.state as string);
-const isTold = ([type, state]: readonly string[]) => type === 'cancel' && state === 'canceled';
+const isCancelOfCanceled = ([type, state]: readonly string[]) => type === 'cancel' && state === 'canceled';
 
 const kinds = [
   ['echo', echo],
@@ -103,20 +103,20 @@ const kinds = [
   ['http', http],
   ['mailbox', mailbox],
 ] as const;
-/** An echo asks once and never fails. */
+/** All executors except the echo, which asks once and never fails. */
 const thinkers = kinds.filter(([kind]) => kind !== 'echo');
 
 const textsOf = (artifact: any): string => artifact.parts.map((part: any) => part.text ?? '').join('');
 const isArtifact = (frame: Frame | undefined): boolean => frame !== undefined && 'artifactUpdate' in frame.data.result;
 
-/** Reads up to the first artifact: the work has begun. Answers the task. */
+/** Reads until the first artifact, which means that the work has begun. Returns the task. */
 async function begun(stream: OpenStream): Promise<any> {
   const first = await stream.next();
   for (let frame = await stream.next(); frame; frame = await stream.next()) if (isArtifact(frame)) break;
   return first!.data.result.task;
 }
 
-describe.each(kinds)('an agent whose work is done by %s', (kind, start) => {
+describe.each(kinds)('an agent with %s as executor', (kind, start) => {
   let gateway: TestGateway;
   let worked: Worked;
   beforeAll(async () => {
@@ -156,7 +156,7 @@ describe.each(kinds)('an agent whose work is done by %s', (kind, start) => {
     expect([task.status.state, task.artifacts.map(textsOf)]).toEqual(['TASK_STATE_COMPLETED', ['one two three']]);
   });
 
-  it('hands the bytes of files on as they are', async () => {
+  it('forwards the bytes of files unchanged', async () => {
     const raw = Buffer.from(Array.from({ length: 1_024 }, (_, index) => index % 256)).toString('base64');
     const file = { raw, filename: 'all.bin', mediaType: 'application/octet-stream' };
     const { agent, text } = worked.agentFor('file');
@@ -165,7 +165,7 @@ describe.each(kinds)('an agent whose work is done by %s', (kind, start) => {
     expect(task.artifacts.flatMap(({ parts }: any) => parts).filter((part: any) => part.raw)).toEqual([file]);
   });
 
-  it('RY-22 stops when it is canceled, and nothing late overwrites that', async () => {
+  it('RY-22 stops when it is canceled, and no late report overwrites that', async () => {
     const stream = await open('wait');
     const { id } = kind === 'echo' ? (await stream.next())!.data.result.task : await begun(stream);
     const { agent } = worked.agentFor('wait');
@@ -180,7 +180,7 @@ describe.each(kinds)('an agent whose work is done by %s', (kind, start) => {
   });
 });
 
-describe.each(thinkers)('an agent whose work is done by %s, and that thinks', (_kind, start) => {
+describe.each(thinkers)('an agent with %s as executor, which asks questions', (_kind, start) => {
   let gateway: TestGateway;
   let worked: Worked;
   beforeAll(async () => {
@@ -192,7 +192,7 @@ describe.each(thinkers)('an agent whose work is done by %s, and that thinks', (_
     await gateway.close();
   });
 
-  it('RY-32 asks twice, and goes on with both answers', async () => {
+  it('RY-32 asks twice, and continues with both answers', async () => {
     const { agent, text } = worked.agentFor('ask');
     const say = async (words: string, more = {}) =>
       (await rpc(gateway, 'SendMessage', { message: userMessage(words, more) }, { agent })).task;
@@ -226,7 +226,7 @@ describe.each(thinkers)('an agent whose work is done by %s, and that thinks', (_
   });
 });
 
-/** The doors of a gateway in another process, enough of it for calls. */
+/** Creates a caller of a gateway in another process. */
 function callerOf(url: string, token: string): TestGateway {
   const call = async (method: string, path: string, body?: unknown, as: string | null = token) => {
     const response = await fetch(`${url}${path}`, {
@@ -239,7 +239,7 @@ function callerOf(url: string, token: string): TestGateway {
   return { url, token, call } as TestGateway;
 }
 
-describe('when the gateway is killed in the middle and starts again', () => {
+describe('when the gateway is killed during the work and starts again', () => {
   const worked = new Map<string, Worked>();
   const tasks = new Map<string, string>();
   let folder: string;
@@ -283,7 +283,7 @@ describe('when the gateway is killed in the middle and starts again', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Asked once, and answered in the breath before the kill, when nobody takes the answer up. */
+  /** Sends a question, and answers it just before the kill, while no worker accepts the answer. */
   async function answer(gateway: TestGateway, { agentFor, sleep }: Worked): Promise<{ id: string; agent: string }> {
     const { agent, text } = agentFor('ask');
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage(text) }, { agent });
@@ -299,7 +299,7 @@ describe('when the gateway is killed in the middle and starts again', () => {
       ({ status }) => status.state === state,
     );
 
-  it.each(kinds)('the work of %s goes on to its end', async (kind) => {
+  it.each(kinds)('the work of %s continues to its end', async (kind) => {
     const { agent } = worked.get(kind)!.agentFor('long');
     const task = await settled(tasks.get(kind)!, agent, 'TASK_STATE_COMPLETED');
     expect(task.artifacts.map(textsOf)).toEqual([kind === 'echo' ? 'one two three' : 'begun']);
@@ -307,7 +307,7 @@ describe('when the gateway is killed in the middle and starts again', () => {
     expect(ends).toHaveLength(1);
   });
 
-  it('RY-31 answers that were given are used', async () => {
+  it('RY-31 earlier answers are used', async () => {
     for (const { id, agent } of answered) {
       const task = await settled(id, agent, 'TASK_STATE_INPUT_REQUIRED');
       await eventually(

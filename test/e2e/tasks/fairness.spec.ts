@@ -10,7 +10,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
 import { never } from '../../support/stubs/stub-behaviours.js';
 
-describe('an org whose services never answer', () => {
+describe('an org with services that never answer', () => {
   let gateway: TestGateway;
   const silent = createServer(() => undefined);
   let others: string;
@@ -30,7 +30,7 @@ describe('an org whose services never answer', () => {
     await gateway.close();
   });
 
-  it('abuse 36 waits for them alone: the tasks of others are done meanwhile, also those of other members', async () => {
+  it('abuse 36 is the only one that waits: the tasks of others are completed, also those of other members', async () => {
     const configuration = { returnImmediately: true };
     const send = (agent: string, token?: string) =>
       rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent, token });
@@ -48,7 +48,7 @@ describe('an org whose services never answer', () => {
       return row!.count;
     };
     await eventually(working, (count) => count >= 100);
-    await wait(1_500); // sweeps come by and take no more
+    await wait(1_500); // sweeps run and claim no more
     expect(await working()).toBeLessThan(120); // several are claimed at once
     const other = await gateway.tokenOf('acme', 'adam', 'admin');
     const { task: theirs } = await send('prompt', other);
@@ -62,13 +62,13 @@ describe('an org whose services never answer', () => {
   });
 });
 
-describe('an org that sends more than can be done', () => {
+describe('an org that sends more than the workers can do', () => {
   const configuration = { returnImmediately: true };
   const params = () => ({ message: { ...userMessage('x'), messageId: 'm' }, configuration });
   const states = (gateway: TestGateway, agent: string, state: string) =>
     gateway.sql<{ id: string }>('select id from a2a_tasks where agent_name = $1 and status_state = $2', [agent, state]);
 
-  it('abuse 36 is refused beyond its share with a time to come back, and others are not', async () => {
+  it('abuse 36 is refused above its share with a Retry-After, and others are not', async () => {
     const gateway = await startTestGateway({
       RIALTO_MAX_OPEN_TASKS_PER_ORG: '20',
       RIALTO_MAX_OPEN_TASKS: '25',
@@ -87,18 +87,18 @@ describe('an org that sends more than can be done', () => {
       const first = await flood('first');
       const answers = await Promise.all(Array.from({ length: 40 }, () => flood()));
       const refused = answers.filter(({ status }) => status === 429);
-      // A count that is made in the middle may miss what is on its way.
+      // A concurrent count may miss tasks that are being created.
       expect(refused.length).toBeGreaterThan(15);
       expect(refused[0]!.headers.get('retry-after')).toBe('5');
       expect(refused[0]!.body.error.message).toContain('20 open tasks');
-      // What was accepted before is answered as before.
+      // An accepted key is answered as before.
       const { body } = await rpcCall(gateway, 'SendMessage', params(), {
         agent: 'flood',
         token: others,
         headers: { 'idempotency-key': 'first' },
       });
       expect(body.error ?? body.result.task.id).toBe(first.body.result.task.id);
-      // What a count saw that was still on its way counts twice until the next one.
+      // A task that was being created during a count counts twice until the next count.
       await eventually(
         () => rpcCall(gateway, 'SendMessage', params()),
         ({ status }) => status === 200,
@@ -121,7 +121,7 @@ describe('an org that sends more than can be done', () => {
   it.each([
     ['the queue', { pause: true }],
     ['sweeps alone', { pause: false }],
-  ])('abuse 36 holds up nobody else: what others send is done before its backlog, by %s', async (_by, { pause }) => {
+  ])('abuse 36 does not delay others: their tasks are completed before its backlog, by %s', async (_by, { pause }) => {
     const gateway = await startTestGateway();
     try {
       const others = await gateway.tokenOf('acme', 'eve', 'admin');
@@ -139,7 +139,7 @@ describe('an org that sends more than can be done', () => {
         sent.push(...(await Promise.all(Array.from({ length: 40 }, () => send('flood', others)))));
       sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('calm', colleague)))));
       sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('echo')))));
-      // Sweeps ring as well, for what has been due for some time.
+      // Sweeps also enqueue, for tasks that have been due for some time.
       const lineOf = (id: string) => enqueue.mock.calls.find(([, , key]) => key === id)?.[3];
       const lines = sent.slice(-21).map(({ task }) => lineOf(task.id));
       if (pause) expect(lines).toEqual([2, ...Array(10).fill(1), ...Array(10).fill(0)]);
@@ -185,17 +185,17 @@ describe('an org with five open tasks', () => {
     for (const { id } of await gateway.sql('select id from a2a_tasks where next_at is not null'))
       await rpc(gateway, 'CancelTask', { id }, asleep);
   };
-  /** Nothing is open, and the gateway has counted so. */
+  /** Waits until no task is open, and the gateway has counted that. */
   const none = async () => {
     await eventually(open, (count) => count === 0);
     const quota = gateway.gateway.get(TaskQuota) as unknown as { count(): Promise<void> };
-    for (let count = 0; count < 2; count++) await quota.count(); // the first may have been under way already
+    for (let count = 0; count < 2; count++) await quota.count(); // the first count may have started before
   };
   const refusals = (answers: readonly { status: number }[]) => answers.filter(({ status }) => status === 429).length;
-  /** A count that is made in the middle may miss what is on its way. */
+  /** A concurrent count may miss tasks that are being created. */
   const missed = 3;
 
-  it('abuse 36 has no more by sends that wait for their answer', async () => {
+  it('abuse 36 gets no more by sends that wait for their answer', async () => {
     let refused = 0;
     const sends = Array.from({ length: 40 }, () =>
       send(asleep).then((answer) => {
@@ -213,7 +213,7 @@ describe('an org with five open tasks', () => {
     expect(refusals(answers)).toBeLessThanOrEqual(35);
   });
 
-  it('abuse 36 has the place of one that was canceled at once', async () => {
+  it('abuse 36 gets the place of a canceled task at once', async () => {
     await none();
     const quota = gateway.gateway.get(TaskQuota) as unknown as { timer: NodeJS.Timeout; count(): Promise<void> };
     clearInterval(quota.timer);
@@ -229,12 +229,12 @@ describe('an org with five open tasks', () => {
     }
   });
 
-  it('abuse 36 has the place of one that ended at once, counted or not', async () => {
+  it('abuse 36 gets the place of an ended task at once, counted or not', async () => {
     await none();
     for (let count = 0; count < 30; count++) expect((await send({ agent: 'echo' })).status).toBe(200);
   });
 
-  it('abuse 36 has no more by answers to questions and calls of registered agents, and nobody is called', async () => {
+  it('abuse 36 gets no more by answers to questions and calls of registered agents, and no agent is called', async () => {
     await none();
     const asked = (await send({ agent: 'asking' })).body.result.task;
     const sent = await Promise.all(Array.from({ length: 5 }, () => send(asleep, {}, { returnImmediately: true })));
@@ -250,7 +250,7 @@ describe('an org with five open tasks', () => {
     );
   });
 
-  it('abuse 36 has no more by calls at once that go on as tasks: what is too much is canceled', async () => {
+  it('abuse 36 gets no more by concurrent calls that continue as tasks: the excess is canceled', async () => {
     await none();
     stub.set(never);
     const answers = await Promise.all(Array.from({ length: 15 }, invoke));

@@ -5,7 +5,7 @@ import type { GatewayProcess } from '../../support/gateway/process.js';
 import { startStubAgent } from '../../support/stubs/stub-agent.js';
 import { asyncTask, data } from '../../support/stubs/stub-behaviours.js';
 
-/** Two API processes and a worker on one database; each may be killed. */
+/** Tests two API processes and a worker on one database; each may be killed. */
 describe('several processes', () => {
   let home: TestGateway;
 
@@ -66,7 +66,7 @@ describe('several processes', () => {
     }
   });
 
-  it('a cancel on B stops the executor on A, and nothing completes afterwards', async () => {
+  it('a cancel on B stops the executor on A, and it never completes', async () => {
     const [a, b] = await Promise.all([start('api'), start('api')]);
     const running = await stream(a.url, 'asleep', 'SendStreamingMessage', { message: userMessage('zzz') });
     const { id } = (await running.next())!.data.result.task;
@@ -74,14 +74,14 @@ describe('several processes', () => {
     expect(canceled.result.status.state).toBe('TASK_STATE_CANCELED');
     const rest = await running.rest();
     expect(rest.at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_CANCELED');
-    // The process that ran it lets it go at once, not after its minute of sleep.
+    // The process that ran the task releases it at once, not after its minute of sleep.
     a.process.child.kill('SIGTERM');
     expect((await a.process.ended).code).toBe(0);
     expect((await log(id)).filter(({ terminal }) => terminal)).toHaveLength(1);
   });
 
   it.each(['a blocking call', 'a stream', 'an asynchronous task'])(
-    'kill -9 of A in the middle of %s: another process ends it exactly once, and a resumed reader misses and repeats nothing',
+    'kill -9 of A in the middle of %s: another process ends it exactly once, and a resumed reader gets each event once',
     async (what) => {
       const [a, b, worker] = await Promise.all([start('api'), start('api'), start('worker')]);
       const message = userMessage(text);
@@ -134,7 +134,7 @@ describe('several processes', () => {
     60_000,
   );
 
-  it('AN-67 AN-68 kill -9 of A while it follows a remote task for its caller: a worker finds its end, and nothing is sent twice', async () => {
+  it('AN-67 AN-68 kill -9 of A while it follows a remote task for its caller: a worker finds its end, and no message is sent twice', async () => {
     const agent = await startStubAgent({
       card: 'v03',
       name: 'Far away',

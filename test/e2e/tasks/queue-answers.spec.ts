@@ -8,8 +8,8 @@ import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-
 
 const configuration = { returnImmediately: true };
 
-/** Processes that answer and are gone, on one database: what they said is kept by those who come after. */
-describe('what was answered', () => {
+/** Tests processes that answer and then end, on one database: later processes keep the promises of the answers. */
+describe('accepted tasks', () => {
   let home: TestGateway;
   let sink: WebhookSink;
 
@@ -37,7 +37,7 @@ describe('what was answered', () => {
     message: { ...userMessage(`text ${index}`), messageId: `${round}-${index}` },
     configuration: { ...configuration, taskPushNotificationConfig: { url: `${sink.url}/${round}` } },
   });
-  /** Sends to a process; the ids of the tasks that it answered. */
+  /** Sends to a process and returns the ids of the answered tasks. */
   const sendAll = (url: string, round: string, count = 20): Promise<string[]> =>
     Promise.all(
       Array.from({ length: count }, async (_, index) => {
@@ -66,8 +66,8 @@ describe('what was answered', () => {
       () => rows(ids),
       (all) => all.length === ids.length && all.every(({ state }) => state === 'completed'),
     );
-  /** Each task's end reached the receiver, under one id however often it came. */
-  const allTold = async (ids: readonly string[], round: string) => {
+  /** Checks that the end of each task reached the receiver, under one id for all repeats. */
+  const allNotified = async (ids: readonly string[], round: string) => {
     const ends = () =>
       sink.received.filter(
         ({ path, body }) => path === `/${round}` && body.statusUpdate?.status.state === 'TASK_STATE_COMPLETED',
@@ -81,7 +81,7 @@ describe('what was answered', () => {
   const count = async (sql: string, values: unknown[]): Promise<number> =>
     (await home.sql<{ count: number }>(`select count(*)::int as count from ${sql}`, values))[0]!.count;
 
-  it('AN-94 the bell is rung before the answer leaves', async () => {
+  it('AN-94 the job is enqueued before the answer is sent', async () => {
     const order: string[] = [];
     const enqueue = jest
       .spyOn(home.gateway.get(JobProducer), 'tryEnqueue')
@@ -100,7 +100,7 @@ describe('what was answered', () => {
     expect(order).toEqual([`rung ${task.id}`, `answered ${task.id}`]);
   });
 
-  it('AN-81, AN-94 by a process that is killed with its last word: everything of it is there, and ends once', async () => {
+  it('AN-81, AN-94 of a process that is killed after its last answer: all exist, and each ends once', async () => {
     const { url, process } = await start('all');
     const recorded = () => count(`audit_events where event->>'type' = 'task_submit'`, []);
     const before = await recorded();
@@ -112,12 +112,12 @@ describe('what was answered', () => {
     expect(await recorded()).toBe(before + ids.length);
     const next = await start('all');
     for (const { ends } of await allEnd(ids)) expect(ends).toBe(1);
-    await allTold(ids, 'killed');
+    await allNotified(ids, 'killed');
     expect(await sendAll(next.url, 'killed')).toEqual(ids);
     await stop(next.process, 'SIGTERM');
   });
 
-  it('AN-81 by a process that is stopped with its last word: it leaves nothing running and loses nothing', async () => {
+  it('AN-81 of a process that is stopped after its last answer: it leaves nothing running and loses nothing', async () => {
     const { url, process } = await start('all');
     const ids = await sendAll(url, 'stopped');
     const { code, stderr } = await stop(process, 'SIGTERM');
@@ -126,11 +126,11 @@ describe('what was answered', () => {
     expect(left).toEqual([]);
     const next = await start('worker');
     for (const { ends, crashes } of await allEnd(ids)) expect([ends, crashes]).toEqual([1, 0]);
-    await allTold(ids, 'stopped');
+    await allNotified(ids, 'stopped');
     await stop(next.process, 'SIGTERM');
   });
 
-  it('AN-102 by a worker that is killed in the middle: its task is taken up again, and ends once', async () => {
+  it('AN-102 of a worker that is killed in the middle: its task is taken over, and ends once', async () => {
     const first = await start('worker');
     const { task } = await rpc(home, 'SendMessage', { message: userMessage('x'), configuration }, { agent: 'long' });
     await eventually(

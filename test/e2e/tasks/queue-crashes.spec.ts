@@ -12,7 +12,7 @@ import type { GatewayProcess } from '../../support/gateway/process.js';
 
 const tasks = 'task-execution';
 
-/** A process that takes requests, and workers that come and go, on one queue. */
+/** Tests a process that takes requests, and workers that start and end, on one queue. */
 describe('workers that die', () => {
   let home: TestGateway;
   let board: Board;
@@ -22,7 +22,7 @@ describe('workers that die', () => {
     board = new Board(home);
     await publish(home);
     await publish(home, { name: 'short', executor: { kind: 'echo', delayMs: 1_500 } });
-    // More than a worker that stops has for its tasks: one that took longer would complete it.
+    // Longer than the time that a stopping worker has for its tasks, so that it cannot complete this one.
     await publish(home, { name: 'long', executor: { kind: 'echo', delayMs: 59_000 } });
     await publish(home, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
   });
@@ -45,18 +45,18 @@ describe('workers that die', () => {
         [id],
       )
     )[0];
-  /** Worked on: whoever has claimed it looks first whether it may. */
-  const held = (id: string, epoch: number) =>
+  /** Waits until a task is leased and its claim is checked. */
+  const whenHeld = (id: string, epoch: number) =>
     eventually(
       () => row(id),
       (now) => now.epoch >= epoch && now.owner !== null && now.state !== 'submitted',
     );
 
-  it('AN-78, F9 three of them with one task in hand: it fails for good, and the queue alone never gives up', async () => {
+  it('AN-78, F9 three of them with the same task: it finally fails, although the queue never gives up', async () => {
     const id = await send('asleep');
     for (let crash = 1; crash <= 3; crash++) {
       const worker = await start();
-      await held(id, crash);
+      await whenHeld(id, crash);
       worker.child.kill('SIGKILL');
       await worker.ended;
     }
@@ -72,7 +72,7 @@ describe('workers that die', () => {
     expect((await last.ended).code).toBe(0);
   });
 
-  it('F12 one that is stopped ends what it can within its time, lets go of the rest, and breaks nothing', async () => {
+  it('F12 a stopping one ends what it can within its time, releases the rest, and breaks nothing', async () => {
     const worker = await start();
     const short = await Promise.all(Array.from({ length: 12 }, () => send('short')));
     const long = await Promise.all(Array.from({ length: 3 }, () => send('long')));
@@ -82,7 +82,7 @@ describe('workers that die', () => {
     );
     worker.child.kill('SIGTERM');
     await worker.said('SIGTERM: draining');
-    await wait(3_000); // nobody outside sees when it has asked for its last job
+    await wait(3_000); // the time of its last request for a job is not visible from outside
     const late = await send('short');
     expect((await worker.ended).code).toBe(0);
     for (const id of short) expect(await row(id)).toMatchObject({ state: 'completed', crashes: 0, epoch: 1 });
@@ -92,10 +92,10 @@ describe('workers that die', () => {
     for (const id of long) await rpc(home, 'CancelTask', { id }, { agent: 'long' });
   });
 
-  it('F8 one that dies after its commit: the job is brought again, and nothing is done', async () => {
+  it('F8 one that dies after its commit: the job is delivered again, and changes nothing', async () => {
     const worker = await start();
     const running = await send('asleep');
-    await held(running, 1);
+    await whenHeld(running, 1);
     await board.jobsOf(tasks, 'active', running);
     worker.child.kill('SIGKILL');
     await worker.ended;
@@ -117,11 +117,11 @@ describe('workers that die', () => {
   });
 });
 
-describe('a process that is told to stop while it begins a task', () => {
+describe('a process that is stopped while it begins a task', () => {
   it.each([
-    ['a claimed one', true],
-    ['one that its sender waits for', false],
-  ])('F12 %s is due at once for another process, and no attempt of it is lost', async (_which, isClaimed) => {
+    ['a claimed task', true],
+    ['a task with a waiting sender', false],
+  ])('F12 %s is due at once for another process, and no attempt is lost', async (_which, isClaimed) => {
     const gateway = await startTestGateway();
     try {
       await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
@@ -165,8 +165,8 @@ describe('a process that is told to stop while it begins a task', () => {
   });
 });
 
-describe('a worker that asks for no jobs any more', () => {
-  it('F16 is made anew once jobs wait for it, and only then', async () => {
+describe('a worker that requests no more jobs', () => {
+  it('F16 is replaced when jobs wait for it, and only then', async () => {
     const gateway = await startTestGateway();
     try {
       await publish(gateway);

@@ -14,13 +14,13 @@ import { isInstalled, startRedis, type PrivateRedis } from '../../support/gatewa
 const tasks = 'task-execution';
 const queued = 'bull-traps';
 
-/** A machine without redis-server has nothing to hold against it; where the suites run on Redis, there is one. */
+/** Skipped on a machine without redis-server; the suites on Redis always have one. */
 const { RIALTO_TEST_REDIS_URL: runsOnRedis } = process.env;
 const onRedis = runsOnRedis !== undefined || isInstalled('redis-server') ? describe : describe.skip;
 
-/** Whether all that the queue was told is still without an answer. */
-async function areOpen(told: jest.MockResult<unknown>[]): Promise<boolean> {
-  const over = told.map(({ value }) =>
+/** Tells whether all commands to the queue are still unanswered. */
+async function areOpen(commands: jest.MockResult<unknown>[]): Promise<boolean> {
+  const over = commands.map(({ value }) =>
     (value as Promise<unknown>).then(
       () => false,
       () => false,
@@ -29,7 +29,7 @@ async function areOpen(told: jest.MockResult<unknown>[]): Promise<boolean> {
   return Promise.race([...over, wait(1, true)]);
 }
 
-onRedis('a Redis that is not to be relied on', () => {
+onRedis('an unreliable Redis', () => {
   let redis: PrivateRedis;
   let proxy: FaultProxy;
   let gateway: TestGateway;
@@ -75,12 +75,15 @@ onRedis('a Redis that is not to be relied on', () => {
     );
     expect(ends.map(({ ends: count, lease_epoch: epoch }) => [count, epoch])).toEqual(ids.map(() => [1, 1]));
   };
-  /** The queue as somebody else with access to Redis sees it. */
-  const besides = (): Queue => {
+  /** Opens the queue as another client of Redis does. */
+  const otherClient = (): Queue => {
     setDefaultBackendFactory(createRedisBackend);
     return new Queue(tasks, { connection: { url: redis.url }, prefix: queued }).on('error', () => undefined);
   };
-  /** Ten sends; `waited` counts those that were answered after the queue had done, or refused, what they asked of it. */
+  /**
+   * Sends ten messages. `waited` counts the sends that were answered after the queue had finished or refused their
+   * command.
+   */
   const sends = async (): Promise<{ ids: string[]; waited: number }> => {
     const ids: string[] = [];
     let waited = 0;
@@ -116,7 +119,7 @@ onRedis('a Redis that is not to be relied on', () => {
     ['answers after two seconds', { delayMs: 2_000 }, 0],
     ['breaks off', { resetAfter: 20 }, 10],
   ])(
-    'F15, F17 that %s: sends are answered at once, tasks end, the process stays ready, and the queue is used again after',
+    'F15, F17 that %s: sends are answered at once, tasks end, the process stays ready, and the queue is used again afterwards',
     async (_what, fault, mayWait) => {
       await proxy.set(fault);
       const { ids, waited } = await sends();
@@ -133,7 +136,7 @@ onRedis('a Redis that is not to be relied on', () => {
   it.each<[string, string[], string[], number]>([
     ['is full', ['config', 'set', 'maxmemory', '1'], ['config', 'set', 'maxmemory', '0'], 10],
     ['is a read-only replica', ['replicaof', '127.0.0.1', '1'], ['replicaof', 'no', 'one'], 10],
-    ['takes no command that writes', ['client', 'pause', '60000', 'write'], ['client', 'unpause'], 0],
+    ['accepts no write command', ['client', 'pause', '60000', 'write'], ['client', 'unpause'], 0],
   ])(
     'F17 that %s: sends are answered at once and tasks end',
     async (_what, [bad, ...rest], [good, ...more], mayWait) => {
@@ -150,7 +153,7 @@ onRedis('a Redis that is not to be relied on', () => {
     },
   );
 
-  it('F14 loses everything: what was running ends, what comes is done, schedules come back', async () => {
+  it('F14 loses everything: running tasks end, new ones are done, schedules are restored', async () => {
     const running = await Promise.all(Array.from({ length: 8 }, () => send('slow')));
     await admin.flushall();
     const later = await Promise.all(Array.from({ length: 8 }, () => send()));
@@ -163,7 +166,7 @@ onRedis('a Redis that is not to be relied on', () => {
     );
   });
 
-  it('F13, F14 dies without having written anything, and comes back empty', async () => {
+  it('F13, F14 dies without persistence, and restarts empty', async () => {
     const ids = await Promise.all(Array.from({ length: 5 }, () => send('slow')));
     process.kill(redis.pid, 'SIGKILL');
     for (let count = 0; count < 10; count++) ids.push(await send());
@@ -175,7 +178,7 @@ onRedis('a Redis that is not to be relied on', () => {
     await onceEach(ids);
   });
 
-  it('F16 fails over without a word: dead connections are left behind, and work goes on meanwhile', async () => {
+  it('F16 fails over without notice: dead connections are abandoned, and work continues', async () => {
     proxy.freeze();
     const { ids, waited } = await sends();
     expect(waited).toBe(0);
@@ -184,27 +187,27 @@ onRedis('a Redis that is not to be relied on', () => {
     await goesThroughTheQueue();
   });
 
-  it('F18 brings a job ten times at once: one owner', async () => {
+  it('F18 delivers a job ten times at once: one owner', async () => {
     const board = new Board(gateway);
-    // What the queue does not bring in a second is done without it, and leaves no line.
+    // A job that the queue does not deliver within a second is done without it, and writes no log line.
     await board.turn('sweeps', 'pause');
     await board.turn(tasks, 'pause');
     const id = await send('slow');
-    const queue = besides();
+    const queue = otherClient();
     await Promise.all(Array.from({ length: 10 }, () => queue.add('task.execute', { taskId: id })));
     await board.turn(tasks, 'resume');
     await completed([id]);
     await onceEach([id]);
-    const jobs = await board.jobsOf(tasks, 'completed', id, 11); // with the one of its own ring
+    const jobs = await board.jobsOf(tasks, 'completed', id, 11); // with the job that the send enqueued
     const lines = (await Promise.all(jobs.map((job) => board.logs(tasks, job.id)))).flat();
     expect(lines.filter((line) => line.includes('completed after'))).toHaveLength(1);
     await board.turn('sweeps', 'resume');
     await queue.close();
   });
 
-  it('F19 brings junk: it is dropped with a reason, unknown ids do nothing, and the next job is done', async () => {
+  it('F19 delivers invalid jobs: they are dropped with a reason, unknown ids do nothing, and the next job is done', async () => {
     const board = new Board(gateway);
-    const queue = besides();
+    const queue = otherClient();
     for (const data of [{ taskId: 'not-an-id' }, { taskId: 7 }, 'text', null, { other: 'x' }])
       await queue.add('task.execute', data);
     const stranger = randomUUID();
@@ -224,7 +227,7 @@ onRedis('a Redis that is not to be relied on', () => {
     await queue.close();
   });
 
-  it('is not held because it is lost: a pause ends with the queue that knew of it', async () => {
+  it('does not hold a pause after it lost it: a pause ends with the lost queue', async () => {
     const board = new Board(gateway);
     await board.turn(tasks, 'pause');
     const id = await send();
@@ -242,18 +245,18 @@ onRedis('a Redis that is not to be relied on', () => {
     );
   });
 
-  it('a ring is over within its budget, whatever the queue does', async () => {
+  it('an enqueue ends within its budget, for any state of the queue', async () => {
     await proxy.set('blackhole');
     const producer = gateway.gateway.get(JobProducer);
     const add = jest.spyOn(Queue.prototype, 'add');
     expect(await producer.tryEnqueue('task.execute', { taskId: randomUUID() }, 'budget')).toBe(false);
     expect(add).toHaveBeenCalledTimes(1);
-    // Not because its command failed: that goes on.
+    // Not because its command failed: the command is still open.
     expect(await areOpen(add.mock.results)).toBe(true);
     add.mockRestore();
   });
 
-  it('is not there when a process starts: it starts, works from the database, and uses Redis once it is there (P3)', async () => {
+  it('is down when a process starts: it starts, works from the database, and uses Redis when it is up (P3)', async () => {
     await proxy.set('refuse');
     const late = await startTestGateway(
       { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, RIALTO_QUEUE_PREFIX: 'bull-late' },
@@ -279,7 +282,7 @@ onRedis('a Redis that is not to be relied on', () => {
     }
   });
 
-  it('cannot be reached when the process stops: it stops nevertheless', async () => {
+  it('is unreachable when the process stops: it still stops', async () => {
     const second = await startTestGateway(
       { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, RIALTO_QUEUE_PREFIX: 'bull-left' },
       gateway,
@@ -300,7 +303,7 @@ onRedis('a Redis that is not to be relied on', () => {
   });
 });
 
-it('F16 a queue that refuses to give jobs is asked again with pauses, and gives them when it can', async () => {
+it('F16 a queue that refuses to deliver jobs is polled with pauses, and delivers them when it can', async () => {
   const gateway = await startTestGateway({ REDIS_URL: '' });
   try {
     await publish(gateway);
@@ -308,7 +311,7 @@ it('F16 a queue that refuses to give jobs is asked again with pauses, and gives 
       `select pg_get_functiondef(p.oid) as body from pg_proc p where proname = 'move_to_active' and pronamespace = 'bullmq'::regnamespace`,
     );
     await gateway.sql('create sequence bullmq.asked');
-    // A sequence keeps its count when what asked is rolled back.
+    // A sequence keeps its count when its transaction is rolled back.
     const refusing = `begin perform nextval('bullmq.asked'); raise exception 'not now'; end`;
     await gateway.sql(body.replace(/AS \$function\$.*\$function\$/s, `AS $function$${refusing}$function$`));
     const configuration = { returnImmediately: true };
@@ -317,7 +320,7 @@ it('F16 a queue that refuses to give jobs is asked again with pauses, and gives 
     await eventually(asked, (count) => count > 20);
     const before = await asked();
     await wait(3_000);
-    // Each of a few workers once a second; without pauses there are thousands.
+    // A few workers, once a second each; without pauses there would be thousands.
     expect((await asked()) - before).toBeLessThan(60);
     await gateway.sql(body);
     await eventually(

@@ -9,7 +9,7 @@ const immediately = { configuration: { returnImmediately: true } };
 const bearer = 'a-static-bearer-of-the-operator';
 const legacy = { RIALTO_API_KEY_ENV: 'LEGACY_BEARER', LEGACY_BEARER: bearer };
 
-describe('X3.2, abuse 17: work of who was shut out before it began', () => {
+describe('X3.2, abuse 17: work of a sender that lost access before it began', () => {
   let home: TestGateway;
   beforeAll(async () => void (home = await startTestGateway({ ...quick, RIALTO_ROLE: 'api', ...legacy })));
   afterAll(async () => {
@@ -31,7 +31,7 @@ describe('X3.2, abuse 17: work of who was shut out before it began', () => {
   const newKey = async (name: string, role = 'member') =>
     (await home.call('POST', '/api/keys', { name, role })).body as { id: string; key: string };
 
-  it('is not done: a member that was removed, a key that was revoked, and who stays gets its answer', async () => {
+  it('is not done after a member was removed or a key was revoked; other senders get their answers', async () => {
     const remote = await startRemote(home, data({ n: 1 }));
     await publish(home, { name: 'ours', executor: { kind: 'remote', agentId: remote.slug } });
     const send = async (token: string): Promise<string> =>
@@ -56,7 +56,7 @@ describe('X3.2, abuse 17: work of who was shut out before it began', () => {
     await worker.ended;
   });
 
-  it('of a bearer of the configuration is done, also by a worker that does not know it', async () => {
+  it('of a bearer of the configuration is done, also by a worker without that configuration', async () => {
     await publish(home, { name: 'plain' });
     const options = { agent: 'plain', token: bearer };
     const text = 'permit(principal, action, resource);';
@@ -73,7 +73,7 @@ describe('X3.2, abuse 17: work of who was shut out before it began', () => {
     await home.call('DELETE', `/api/policies/${policy.body.id}`);
   });
 
-  it('is decided by the role of today', async () => {
+  it('is decided by the current role', async () => {
     const remote = await startRemote(home, data({ n: 1 }));
     await publish(home, { name: 'picky', executor: { kind: 'remote', agentId: remote.slug } });
     const text = 'forbid(principal in Group::"viewer", action == Action::"a2a_invoke", resource);';

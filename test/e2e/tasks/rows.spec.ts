@@ -9,7 +9,7 @@ const say = (text: string, more: object = {}) => ({
   ...more,
 });
 
-describe('what the references promise of tasks', () => {
+describe('task behaviour of the reference systems', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe('what the references promise of tasks', () => {
 
   afterAll(() => gateway.close());
 
-  it('AN-98: the status message holds the response, in a reply and in a stream', async () => {
+  it('AN-98: the status message has the response, in a reply and in a stream', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('hello') });
     expect(task.status.message.parts).toEqual([{ text: 'hello' }]);
     const frames = await (await rpcStream(gateway, 'message/stream', say('hello'), { agent: native })).rest();
@@ -48,7 +48,7 @@ describe('what the references promise of tasks', () => {
     }
   });
 
-  it('AN-14 RI-19: tasks are got with status and history, canceled, and not found', async () => {
+  it('AN-14 RI-19: tasks are read with status and history, canceled, and not found', async () => {
     const task = await rpc(gateway, 'tasks/send', say('hello'), { agent: native });
     const seen = await rpc(gateway, 'tasks/get', { id: task.id }, { agent: native });
     expect(seen).toMatchObject({ status: { state: 'completed' }, history: [{ role: 'user' }] });
@@ -56,7 +56,7 @@ describe('what the references promise of tasks', () => {
       expect((await rpcError(gateway, method, { id: 'nobody' }, { agent: native })).code).toBe(-32001);
   });
 
-  it('AN-20 RI-29…RI-34: each state has its word', async () => {
+  it('AN-20 RI-29…RI-34: each state has its name', async () => {
     const words = new Set<string>();
     const watch = async (agent: string, params: object) => {
       for (const { data } of await (await rpcStream(gateway, 'message/stream', params, { agent })).rest())
@@ -92,7 +92,7 @@ describe('what the references promise of tasks', () => {
     expect((await rpcError(gateway, 'message/send', long, { agent: 'asleep' })).code).toBe(-32602);
   });
 
-  it('(N14) RI-46: a new task and one that a key made before are told apart on every binding', async () => {
+  it('(N14) RI-46: a new task and an earlier one of the same key are distinguished on every binding', async () => {
     const replayed = ({ headers }: { headers: Headers }) => headers.get('idempotent-replayed');
     const key = (name: string) => ({ 'idempotency-key': name });
     const rest = (name?: string, more = {}) => {
@@ -118,7 +118,7 @@ describe('what the references promise of tasks', () => {
       }
   });
 
-  it('AN-54 RI-20: a task of another owner or org looks absent, and only its own org cancels it', async () => {
+  it('AN-54 RI-20: a task of another owner or org does not exist, and only its own org cancels it', async () => {
     const task = await rpc(gateway, 'message/send', say('x', { configuration: { blocking: false } }), {
       agent: 'asleep',
     });
@@ -133,7 +133,7 @@ describe('what the references promise of tasks', () => {
     expect((await rpc(gateway, 'tasks/cancel', { id: task.id }, { agent: 'asleep' })).status.state).toBe('canceled');
   });
 
-  it('RI-03 RI-08 RI-10 RI-15: one card, two doors, closed to strangers; an agent that did not opt in has none', async () => {
+  it('RI-03 RI-08 RI-10 RI-15: one card, two doors, closed without a credential; an agent that did not opt in has none', async () => {
     const { body: card } = await gateway.call('GET', '/a2a/kofi@default/agent.json', undefined, null);
     const bindings = card.supportedInterfaces.map((one: any) => one.protocolBinding);
     expect(bindings).toEqual(expect.arrayContaining(['JSONRPC', 'HTTP+JSON']));
@@ -152,7 +152,7 @@ describe('what the references promise of tasks', () => {
     expect((await rpcCall(gateway, 'tasks/send', say('x'), { agent: 'shy' })).status).toBe(200);
   });
 
-  it('RI-16 RI-17 RI-26: tasks/send waits, returnImmediately does not, the names of 1.0 work on the same path', async () => {
+  it('RI-16 RI-17 RI-26: tasks/send waits, returnImmediately does not, the 1.0 names work on the same path', async () => {
     const waited = await rpc(gateway, 'tasks/send', say('x'), { agent: 'slow' });
     expect(waited).toMatchObject({ status: { state: 'completed' }, history: [{ role: 'user' }] });
     const soon = await rpc(gateway, 'tasks/send', say('x', { configuration: { returnImmediately: true } }), {
@@ -201,7 +201,7 @@ describe('what the references promise of tasks', () => {
     expect(done.metadata).toBeUndefined();
   });
 
-  it('RI-37: an end is never left, not even by a hand in the database', async () => {
+  it('RI-37: an end is final, even for a manual change in the database', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') });
     const again = `insert into a2a_task_events (task_id, seq, body, terminal, at) values ($1, 99, '{}', true, now())`;
     await expect(gateway.sql(again, [task.id])).rejects.toMatchObject({ constraint: 'uq_a2a_task_events_end' });
@@ -210,7 +210,7 @@ describe('what the references promise of tasks', () => {
     );
   });
 
-  it('AN-04 RY-10 RY-44: what the card does not promise is refused', async () => {
+  it('AN-04 RY-10 RY-44: features that the card does not declare are refused', async () => {
     const { body: card } = await gateway.call('GET', '/a2a/agents/still/.well-known/agent-card.json');
     expect(card.capabilities).toMatchObject({ streaming: false, pushNotifications: false });
     expect((await rpcError(gateway, 'message/stream', say('x'), { agent: 'still' })).code).toBe(-32004);
@@ -221,14 +221,14 @@ describe('what the references promise of tasks', () => {
     );
   });
 
-  it('RY-43: an agent that takes text alone refuses the rest', async () => {
+  it('RY-43: an agent that accepts only text refuses other parts', async () => {
     const parts = [{ kind: 'data', data: { a: 1 } }];
     const message = { kind: 'message', messageId: 'm', role: 'user', parts };
     expect((await rpcError(gateway, 'message/send', { message }, { agent: 'writer' })).code).toBe(-32005);
     expect((await rpc(gateway, 'message/send', say('x'), { agent: 'writer' })).status.state).toBe('completed');
   });
 
-  it('RY-04 RY-38 RY-39: a context is made, echoed, kept apart; an agent with a lasting history has one per caller', async () => {
+  it('RY-04 RY-38 RY-39: a context is created, returned and kept separate; an agent with a lasting history has one per caller', async () => {
     const one = await rpc(gateway, 'message/send', say('x'));
     const other = await rpc(gateway, 'message/send', say('y'));
     expect(one.contextId).not.toBe(other.contextId);
@@ -243,7 +243,7 @@ describe('what the references promise of tasks', () => {
     expect(c.contextId).not.toBe(a.contextId);
   });
 
-  it('AN-80: an asynchronous task is a row before its answer leaves', async () => {
+  it('AN-80: an asynchronous task is a row before its answer is sent', async () => {
     const sent = await Promise.all(
       Array.from({ length: 20 }, () => rpc(gateway, 'message/send', say('x', { async: true }))),
     );
@@ -251,7 +251,7 @@ describe('what the references promise of tasks', () => {
     expect(rows).toHaveLength(20);
   });
 
-  it('answers the same over REST, with the statuses of HTTP', async () => {
+  it('answers the same over REST, with HTTP statuses', async () => {
     const rest = (method: string, path: string, body?: unknown, headers = {}) =>
       gateway.call(method, `/a2a/agents/echo${path}`, body, undefined, headers);
     const { body } = await rest('POST', '/message:send', { message: userMessage('x') });
@@ -283,8 +283,8 @@ describe('what the references promise of tasks', () => {
   });
 });
 
-describe('tasks over the life of processes', () => {
-  it('AN-23 RI-42 RY-40: tasks are there after a restart of everything, and what was running goes on', async () => {
+describe('tasks and restarts of processes', () => {
+  it('AN-23 RI-42 RY-40: tasks exist after a restart of all processes, and running ones continue', async () => {
     const first = await startTestGateway();
     try {
       await publish(first);
@@ -312,7 +312,7 @@ describe('tasks over the life of processes', () => {
     }
   });
 
-  it('AN-57: what waits or works for too long fails and says so', async () => {
+  it('AN-57: a task that waits or works too long fails with that reason', async () => {
     const gateway = await startTestGateway({
       RIALTO_ROLE: 'all',
       A2A_PROCESSING_LIFETIME_MAX_MS: '1000',
@@ -330,14 +330,14 @@ describe('tasks over the life of processes', () => {
     }
   });
 
-  it('drops ended tasks past their retention, with their logs, and nothing else', async () => {
+  it('drops ended tasks after their retention, with their logs, and nothing else', async () => {
     const gateway = await startTestGateway({ RIALTO_TASK_RETENTION_DAYS: '1' });
     try {
       await publish(gateway);
       const kept = (await rpc(gateway, 'SendMessage', { message: userMessage('new') })).task.id;
       const old = '01900000-0000-7000-8000-000000000001';
       const open = '01900000-0000-7000-8000-000000000002';
-      // One statement: the gateway's own sweep may fall between two.
+      // One statement, because the gateway's own sweep may run between two.
       await gateway.sql(
         `with tasks as (
            insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, updated_at)

@@ -16,7 +16,7 @@ describe('tasks of a published agent', () => {
 
   afterAll(() => gateway.close());
 
-  it('answers a message with its completed task, one commit', async () => {
+  it('answers a message with its completed task, in one commit', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('hello') });
     expect(task).toMatchObject({
       status: { state: 'TASK_STATE_COMPLETED', message: { role: 'ROLE_AGENT', parts: [{ text: 'hello' }] } },
@@ -40,7 +40,7 @@ describe('tasks of a published agent', () => {
     expect(audit.event).toMatchObject({ outcome: 'completed', resource: { type: 'PublishedAgent', id: 'echo' } });
   });
 
-  it('streams the task first, then what happens, and ends', async () => {
+  it('streams the task first, then its events, and ends', async () => {
     const stream = await rpcStream(
       gateway,
       'SendStreamingMessage',
@@ -63,7 +63,7 @@ describe('tasks of a published agent', () => {
     expect(task.artifacts[0].parts.map((part: any) => part.text).join('')).toBe('one two three');
   });
 
-  it.each(['echo', 'slow'])('keeps the log of a task of %s as it was streamed', async (agent) => {
+  it.each(['echo', 'slow'])('stores the log of a task of %s as it was streamed', async (agent) => {
     const message = { ...userMessage('one two'), metadata: { from: 'afar' } };
     const stream = await rpcStream(gateway, 'SendStreamingMessage', { message, metadata: { why: 'so' } }, { agent });
     const frames = await stream.rest();
@@ -72,13 +72,13 @@ describe('tasks of a published agent', () => {
     expect(body.log).toEqual(frames.map(({ id, data }) => ({ seq: id, event: data.result })));
   });
 
-  it('returns at once when asked to, and a worker does the rest', async () => {
+  it('returns at once on request, and a worker does the rest', async () => {
     const configuration = { returnImmediately: true };
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('later'), configuration });
     expect(task.status.state).toBe('TASK_STATE_SUBMITTED');
-    const look = () => rpc(gateway, 'GetTask', { id: task.id });
-    await eventually(look, ({ status }) => status.state === 'TASK_STATE_COMPLETED');
-    // One commit takes the message, one holds all that came of it at once.
+    const read = () => rpc(gateway, 'GetTask', { id: task.id });
+    await eventually(read, ({ status }) => status.state === 'TASK_STATE_COMPLETED');
+    // One commit stores the message, and one stores all its immediate results.
     const [row] = await gateway.sql(
       'select count(*)::int as events, count(distinct at)::int as commits from a2a_task_events where task_id = $1',
       [task.id],
@@ -86,7 +86,7 @@ describe('tasks of a published agent', () => {
     expect(row).toEqual({ events: 4, commits: 2 });
   });
 
-  it('asks, waits, and goes on with the answer', async () => {
+  it('asks, waits, and continues with the answer', async () => {
     const asked = await rpc(gateway, 'SendMessage', { message: userMessage('paint') }, { agent: 'asks' });
     expect(asked.task.status).toMatchObject({
       state: 'TASK_STATE_INPUT_REQUIRED',
@@ -127,7 +127,7 @@ describe('tasks of a published agent', () => {
     expect((await rpcError(gateway, 'CancelTask', { id: done.task.id })).code).toBe(-32002);
   });
 
-  it('(N14) of two answers at once one is taken, and the other is told that the task takes none now', async () => {
+  it('(N14) one of two concurrent answers is accepted, and the other gets the error that the task accepts none now', async () => {
     const asked = await rpc(gateway, 'SendMessage', { message: userMessage('paint') }, { agent: 'asks' });
     const answer = (text: string) => ({ message: userMessage(text, { taskId: asked.task.id }) });
     const both = ['red', 'blue'].map((text) => rpcCall(gateway, 'SendMessage', answer(text), { agent: 'asks' }));
@@ -135,7 +135,7 @@ describe('tasks of a published agent', () => {
     expect(answers.sort()).toEqual([-32_004, 'taken']);
   });
 
-  it('hides tasks of others, whoever asks', async () => {
+  it('hides tasks from other callers', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('mine') });
     const bob = await gateway.tokenOf('default', 'bob');
     const mallory = await gateway.tokenOf('globex', 'mallory', 'admin');
@@ -153,7 +153,7 @@ describe('tasks of a published agent', () => {
     expect((await rpc(gateway, 'ListTasks', {}, { token: bob })).tasks).toEqual([]);
   });
 
-  it('lists newest first, by pages that neither skip nor repeat', async () => {
+  it('lists newest first, in pages without gaps or repeats', async () => {
     const carol = await gateway.tokenOf('default', 'carol');
     const ids: string[] = [];
     for (let index = 0; index < 7; index++)
@@ -170,7 +170,7 @@ describe('tasks of a published agent', () => {
     expect(seen).toEqual(ids);
   });
 
-  it('takes a key once: the same message again is the same task, another message is refused', async () => {
+  it('accepts a key once: the same message again is the same task, another message is refused', async () => {
     const send = (text: string, key: string) =>
       rpcCall(gateway, 'SendMessage', { message: userMessage(text) }, { headers: { 'Idempotency-Key': key } });
     const all = await Promise.all(Array.from({ length: 8 }, () => send('pay', 'k1')));
@@ -179,7 +179,7 @@ describe('tasks of a published agent', () => {
     expect((await send('pay', 'k2')).body.result.task.id).not.toBe(all[0]!.body.result.task.id);
   });
 
-  it('a subscriber gets the snapshot and the rest; from a number on exactly what is missing', async () => {
+  it('a subscriber gets the snapshot and the rest; after a number it gets exactly the missing events', async () => {
     const stream = await rpcStream(
       gateway,
       'SendStreamingMessage',
