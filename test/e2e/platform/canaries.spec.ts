@@ -70,7 +70,7 @@ describe('abuse 45 every credential, also when a server returns it', () => {
       return isRefused ? failed(said)(call) : multi([{ text: said }, { data: { [said]: [said] } }])(call);
     });
     upstream = await TestUpstream.start();
-    upstream.add('collect', () => ({
+    upstream.add('tell', () => ({
       content: [{ type: 'text', text: JSON.stringify([upstream.seen.at(-1), upstream.paths.at(-1)]) }],
       structuredContent: { seen: upstream.seen.at(-1), path: upstream.paths.at(-1) },
     }));

@@ -17,9 +17,9 @@ const hello: Record<Era, Record<string, object>> = {
 };
 const done = { content: [{ type: 'text', text: 'done' }] };
 
-/** An MCP server that begins to answer a call on a stream, which then goes as a test has it. */
+/** An MCP server that begins a streamed answer; the test controls how the stream continues. */
 class CutServer {
-  /** The calls that it was sent, and the streams that it was asked to go on with. */
+  /** The received calls, and the streams that the gateway asked to resume. */
   readonly calls: { id: unknown; response: ServerResponse }[] = [];
   readonly resumed: unknown[] = [];
   resumes: (response: ServerResponse) => unknown = (response) => response.writeHead(405).end();
@@ -40,7 +40,7 @@ class CutServer {
     return new Promise((closed) => void this.http.close(() => closed()));
   }
 
-  /** The message with the result of the call. */
+  /** Returns the message with the result of the call. */
   get answer(): string {
     return `data: ${JSON.stringify({ jsonrpc: '2.0', id: this.calls[0]!.id, result: done })}\n\n`;
   }
@@ -68,7 +68,7 @@ class CutServer {
   }
 }
 
-describe('a connection that is cut in the middle of a call', () => {
+describe('a connection that breaks during a call', () => {
   let gateway: TestGateway;
   const open: { close: () => Promise<unknown> }[] = [];
   beforeAll(async () => {
@@ -85,7 +85,7 @@ describe('a connection that is cut in the middle of a call', () => {
   const call = () => gateway.rpc('tools/call', { name: 'cut__slow', arguments: {} });
   const lost = { error: { code: -32202, data: { code: 'remote_transport' } } };
 
-  /** A call whose answer has begun. */
+  /** Starts a call and waits until its answer has begun. */
   const begun = async (era: Era, start: string) => {
     const server = new CutServer(era, start);
     open.push(server);
@@ -101,7 +101,7 @@ describe('a connection that is cut in the middle of a call', () => {
   const event = 'id: 7\nretry: 20\ndata: \n\n';
 
   it.each(['sessions', 'sse', 'modern', 'websocket'] as const)(
-    'ends it at once with an error of its own: %s',
+    'ends it at once with its own error: %s',
     async (kind: UpstreamKind) => {
       const one = await TestUpstream.start(kind);
       open.push(one);
@@ -133,14 +133,14 @@ describe('a connection that is cut in the middle of a call', () => {
     ['modern', 'destroy', comment],
     ['modern', 'end', comment],
     ['modern', 'destroy', event],
-  ] as const)('ends it when the stream of a %s server does without the answer: %s', async (era, way, start) => {
+  ] as const)('ends it when the stream of a %s server ends without the answer: %s', async (era, way, start) => {
     const { server, pending, response } = await begun(era, start);
     response[way]();
     expect(await pending).toMatchObject(lost);
     expect([server.calls.length, server.resumed]).toEqual([1, []]);
   });
 
-  it('goes on with a stream that its server still has, however often it ends', async () => {
+  it('continues with a stream that its server still has, however often it breaks', async () => {
     const { server, pending, response } = await begun('legacy', event);
     server.resumes = (again) => {
       again.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -152,9 +152,9 @@ describe('a connection that is cut in the middle of a call', () => {
   });
 
   it.each([
-    ['knows nothing of it', 404],
-    ['has no such streams', 405],
-    ['never comes to itself', 503],
+    ['does not know it', 404],
+    ['supports no such streams', 405],
+    ['stays unavailable', 503],
     ['is gone', undefined],
   ] as const)('ends it when the server of the stream %s', async (_, status) => {
     const { server, pending, response } = await begun('legacy', event);

@@ -8,7 +8,7 @@ import { TestUpstream } from '../../support/stubs/upstream.js';
 
 const script = join(process.cwd(), 'test', 'support', 'stubs', 'stdio-upstream.mjs');
 
-describe('MCP servers that the operator has written down', () => {
+describe('MCP servers that the operator has declared', () => {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-mcp-config-'));
   const ours = join(folder, 'rialto.config.json');
   const usual = join(folder, 'mcp.config.json');
@@ -21,7 +21,7 @@ describe('MCP servers that the operator has written down', () => {
     await Promise.all(web.splice(0).map((one) => one.close()));
   });
 
-  /** Started anew on the same database when there is a gateway. */
+  /** Starts a gateway with these files; an existing gateway is replaced by a new one on the same database. */
   async function start(files: { ours?: object; usual?: object; more?: object }, env: Record<string, string> = {}) {
     writeFileSync(ours, JSON.stringify({ mcpServers: files.ours ?? {}, ...files.more }));
     writeFileSync(usual, JSON.stringify({ mcpServers: files.usual ?? {} }));
@@ -41,7 +41,7 @@ describe('MCP servers that the operator has written down', () => {
   const servers = async () => (await gateway!.call('GET', '/api/mcp/servers')).body.items;
   const listed = (name: string) => eventually(names, (all) => all.includes(name));
 
-  it('AE-01 AE-19 AE-58 the usual file and ours give servers, whose secrets are those of the variables that they name', async () => {
+  it("AE-01 AE-19 AE-58 the file of MCP clients and the gateway's file define servers, with secrets from the named variables", async () => {
     const one = await upstream();
     const usualServer = {
       command: process.execPath,
@@ -61,7 +61,7 @@ describe('MCP servers that the operator has written down', () => {
     await listed('my-program__environment');
     await listed('web__echo');
     const { result } = await gateway!.rpc('tools/call', { name: 'my-program__environment', arguments: {} });
-    // It said the secret that it was given: nothing else would have been taken out.
+    // The program returned the secret that it received; only that value is redacted.
     expect(JSON.parse(result.content[0].text).env).toMatchObject({ TOKEN: '[redacted]', MODE: 'calm' });
     expect(one.seen.every(({ authorization }) => authorization === 'Bearer canary-declared-0123')).toBe(true);
     const all = await eventually(servers, ([, { lastPingMs }]) => lastPingMs !== null);
@@ -86,7 +86,7 @@ describe('MCP servers that the operator has written down', () => {
     expect(JSON.stringify([all, rows, gateway!.log])).not.toContain('canary-declared');
   });
 
-  it('one that says what no row of ours can hold keeps nobody from reading the others', async () => {
+  it('a server with an answer that no row can hold does not prevent a read of the others', async () => {
     const [bad, good] = [await upstream(), await upstream()];
     bad.add('odd', () => ({ content: [] }), { description: 'a letter\u0000of none' });
     await good.down();
@@ -96,7 +96,7 @@ describe('MCP servers that the operator has written down', () => {
     await listed('good__echo');
   });
 
-  it('AN-97 the tools of the usual file are skills on the card that anyone may read, and can be asked for there', async () => {
+  it('AN-97 the tools of the file of MCP clients are skills on the public card, and can be called there', async () => {
     await start({ usual: { own: { command: process.execPath, args: [script] } }, ours: {} });
     await listed('own__echo');
     const card = async () => (await fetch(`${gateway!.url}/.well-known/agent-card.json`)).json() as Promise<any>;
@@ -117,7 +117,7 @@ describe('MCP servers that the operator has written down', () => {
     expect((await card()).skills).toEqual([]);
   });
 
-  it('(N13) AN-97 the tools of the usual file stay skills beside a default agent, and its door finds them', async () => {
+  it('(N13) AN-97 the tools of the file of MCP clients stay skills next to a default agent, and its door finds them', async () => {
     const agents = [{ name: 'first', description: 'Says it again.', skills: [{ id: 'say' }], apiKeyEnv: 'FIRST_KEY' }];
     const key = 'the-key-of-the-first-alone';
     const twin = await upstream();
@@ -162,7 +162,7 @@ describe('MCP servers that the operator has written down', () => {
     for (const { task } of both) expect(task.history[0].metadata).toEqual({ skillId: 'echo' });
   });
 
-  it('AN-97 one that is left out, because another was registered under its name, publishes nothing of that', async () => {
+  it('AN-97 a skipped server, with a name that another has registered, publishes no tools of that', async () => {
     const registered = await upstream();
     await start({});
     await gateway!.call('POST', '/api/mcp/servers', { id: 'own', url: registered.url });
@@ -173,7 +173,7 @@ describe('MCP servers that the operator has written down', () => {
     expect([card.status, await card.text()]).toEqual([404, expect.not.stringContaining('echo')]);
   });
 
-  it('a start follows the files: what differs is changed, what is not there any more is gone, what was registered stays', async () => {
+  it('a start follows the files: changed servers are updated, missing ones are deleted, registered ones stay', async () => {
     const [one, other, registered] = [await upstream(), await upstream(), await upstream()];
     other.add('second', () => ({ content: [] }));
     await start({ ours: { one: { url: one.url }, two: { url: one.url, name: 'Two' } } });
@@ -193,7 +193,7 @@ describe('MCP servers that the operator has written down', () => {
     expect(gateway!.log.join()).toContain('an MCP server with this id was already registered through the API');
   });
 
-  it('AE-50 one that cannot be reached delays nobody, and has its tools as soon as it can be', async () => {
+  it('AE-50 an unreachable server delays no other, and has its tools when it can be reached', async () => {
     const [late, ready] = [await upstream(), await upstream()];
     await late.down();
     await start({ ours: { late: { url: late.url }, ready: { url: ready.url } } });
@@ -204,7 +204,7 @@ describe('MCP servers that the operator has written down', () => {
     await eventually(names, (all) => all.includes('late__echo'));
   });
 
-  it('a program of the operator needs no entry of the catalogue, and nobody puts another in its place', async () => {
+  it('a program of the operator needs no entry of the catalogue, and callers cannot replace it', async () => {
     await start({ usual: { own: { command: process.execPath, args: [script] } } });
     await listed('own__echo');
     const change = (to: object) => gateway!.call('PATCH', '/api/mcp/servers/own', to);
@@ -222,7 +222,7 @@ describe('MCP servers that the operator has written down', () => {
     });
   });
 
-  it('AE-65 AE-12 roots that are written down answer a server at once, without asking its caller', async () => {
+  it('AE-65 AE-12 declared roots answer a server at once, without a question to its caller', async () => {
     const roots = [{ uri: 'file:///srv/data', name: 'data' }];
     await start({ usual: { own: { command: process.execPath, args: [script], roots } } });
     await listed('own__ask');
@@ -230,7 +230,7 @@ describe('MCP servers that the operator has written down', () => {
     expect(JSON.parse(result.content[0].text).result).toEqual({ roots });
   });
 
-  it('are taken out of their file, not away by the API: nobody puts another in their place', async () => {
+  it('are removed in their file, not by the API, and callers cannot replace them', async () => {
     const one = await upstream();
     await start({ ours: { web: { url: one.url } } });
     await listed('web__echo');

@@ -33,7 +33,7 @@ describe('resources and prompts of MCP servers', () => {
     (await read(uri, more, path)).result.contents[0].text;
 
   it.each(['sessions', 'modern'] as const)(
-    'AE-06 AE-07 AE-25 AE-42 resources of a server that speaks %s are listed and read as it says them',
+    'AE-06 AE-07 AE-25 AE-42 resources of a server with %s are listed and read unchanged',
     async (kind) => {
       await register(await library(kind, 'a://x', ['one', 'two.bin']), 'a');
       const { resources } = (await rpc('resources/list')).result;
@@ -56,7 +56,7 @@ describe('resources and prompts of MCP servers', () => {
     },
   );
 
-  it('AE-29 AE-51 AE-52 a resource is read where it is listed, where a template or its beginning is, and at last where any are', async () => {
+  it('AE-29 AE-51 AE-52 a resource is read from the server that lists it, else by a template or prefix, else from any server with resources', async () => {
     const plain = await TestUpstream.start();
     await register(plain, '0-plain');
     await register(await library('sessions', 'a://x', ['both', 'one']), 'a');
@@ -79,7 +79,7 @@ describe('resources and prompts of MCP servers', () => {
       expect((await rpc('resources/read', { uri })).error.code).toBe(-32602);
   });
 
-  it('AE-22 only what the allow list names, or a template of it, is listed and read', async () => {
+  it('AE-22 only resources that the allow list names, directly or by a template, are listed and read', async () => {
     const allowed = ['a://x/one', 'a://x/by-id/{id}'];
     const one = await register(await library('sessions', 'a://x', ['one', 'two']), 'a', { resourceAllowList: allowed });
     expect(await uris()).toEqual(['a://x/one']);
@@ -92,7 +92,7 @@ describe('resources and prompts of MCP servers', () => {
     expect(one.calls.filter(({ name }) => name === 'resources/read')).toHaveLength(1);
   });
 
-  it('AE-09 AE-10 AE-30 AE-53 prompts of all servers are listed by their names, and filled in by whose they are', async () => {
+  it('AE-09 AE-10 AE-30 AE-53 prompts of all servers are listed by their names, and filled in by their servers', async () => {
     await register(await library('sessions', 'a://x', []), 'a');
     await register(await library('modern', 'b://x', []), 'b');
     const { prompts } = (await rpc('prompts/list')).result;
@@ -113,7 +113,7 @@ describe('resources and prompts of MCP servers', () => {
     expect((await rpc('prompts/get', { name: 'b__greet', arguments: [] })).error.code).toBe(-32602);
   });
 
-  it('completes arguments of prompts and parts of templates', async () => {
+  it('completes arguments of prompts and variables of templates', async () => {
     await register(await library('sessions', 'a://x', []), 'a');
     await register(await library('modern', 'b://x', []), 'b');
     const argument = { name: 'who', value: 'A' };
@@ -129,7 +129,7 @@ describe('resources and prompts of MCP servers', () => {
       expect((await rpc('completion/complete', { ref, argument })).error.code).toBe(-32602);
   });
 
-  it('AE-41 AE-61 lists are answered without asking the server, until it says that they changed', async () => {
+  it('AE-41 AE-61 lists are answered from the cache, until the server notifies a change', async () => {
     const one = await register(await library('sessions', 'a://x', ['one']), 'a');
     const legacy = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
     const told: string[] = [];
@@ -137,7 +137,7 @@ describe('resources and prompts of MCP servers', () => {
     await legacy.standing;
     await text('a://x/one');
     const lists = () => one.calls.filter(({ name }) => name.endsWith('/list')).length;
-    // Its three lists are read to register it, and once more when its line has been open for a second.
+    // Its three lists are read at registration, and again when its connection has been open for a second.
     await eventually(lists, (count) => count >= 6);
     const before = lists();
     for (let count = 0; count < 5; count++) await uris();
@@ -155,7 +155,7 @@ describe('resources and prompts of MCP servers', () => {
     await legacy.close();
   });
 
-  it('decides reads and prompts by what they are, and lists by whose they are', async () => {
+  it('decides reads and prompts by the item, and lists by the server', async () => {
     const one = await register(await library('sessions', 'a://x', ['one', 'two']), 'a');
     const denied = { code: -32003, data: { name: 'AuthorizationError' } };
     const texts = [
@@ -181,7 +181,7 @@ describe('resources and prompts of MCP servers', () => {
     expect(events.map(({ action }: any) => action)).toEqual(expect.arrayContaining(['mcp_read', 'mcp_prompt']));
   });
 
-  it('pages lists stably, and refuses cursors of other lists', async () => {
+  it('returns stable pages, and refuses cursors of other lists', async () => {
     const names = Array.from({ length: 1_500 }, (_, index) => `f${String(index).padStart(4, '0')}`);
     await register(await library('sessions', 'a://x', names), 'a');
     const first = (await rpc('resources/list')).result;
@@ -193,9 +193,9 @@ describe('resources and prompts of MCP servers', () => {
     expect((await rpc('resources/list', { cursor: 7 })).error.code).toBe(-32602);
   });
 
-  describe('one server by its own names', () => {
+  describe('one server with its own names', () => {
     it.each(['sessions', 'modern'] as const)(
-      'shows and serves what a server that speaks %s has, as it is',
+      'shows and serves the items of a server with %s unchanged',
       async (kind) => {
         const one = await register(await library(kind, 'a://x', ['one']), 'a');
         one.add('shape', () => ({ content: [], structuredContent: { n: 1 } }), { description: 'As it is.' });
@@ -230,7 +230,7 @@ describe('resources and prompts of MCP servers', () => {
       },
     );
 
-    it('is not there for who may not see it, and does not know what its server does not', async () => {
+    it('is not visible without permission, and reports items that its server does not know', async () => {
       open.push(await TestUpstream.start());
       await gateway.call('POST', '/api/mcp/servers', { id: 'bare', url: open[0]!.url });
       const post = (path: string, method: string) => rpc(method, {}, undefined, path);

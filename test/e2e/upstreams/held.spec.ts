@@ -10,7 +10,7 @@ const anything = z.looseObject({});
 const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
 const able = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
 
-describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era that asks it something', () => {
+describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era that asks it a question', () => {
   let gateway: TestGateway;
   let other: TestGateway;
   const open: { close: () => Promise<void> }[] = [];
@@ -60,7 +60,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     inputResponses: Object.fromEntries(Object.keys(result.inputRequests).map((name) => [name, answer])),
   });
 
-  it('an SDK client is asked as by a server of its own revision', async () => {
+  it('an SDK client gets the question as from a server of its own revision', async () => {
     await register(await startFixture('legacy'));
     const one = new Client(
       { name: 'c', version: '1' },
@@ -107,7 +107,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     expect([asked.length, one.calls.length]).toEqual([2, 1]);
   });
 
-  it('whoever is not its caller, or calls something else, does not go on with it', async () => {
+  it('another caller, or another call, cannot continue it', async () => {
     await register(await startFixture('legacy'));
     const first = await call('fix__test_sampling');
     const stranger = await gateway.tokenOf('default', 'eve', 'admin');
@@ -117,7 +117,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     expect((await call('fix__test_sampling', answering(first))).result.content[0].text).toBe('LLM response: Paris');
   });
 
-  it('what a server keeps of one caller in a session is not the next one’s', async () => {
+  it('state that a server keeps in the session of one caller is not visible to the next', async () => {
     const one = await TestUpstream.start();
     const kept = new Map<unknown, string>();
     one.add('login', async (_args, _signal, server) => {
@@ -137,7 +137,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     expect(await whoami(ann)).toBe('Paris');
   });
 
-  it('an answer that comes to another process goes on with the call, question after question', async () => {
+  it('an answer that arrives at another process continues the call, question after question', async () => {
     const one = await TestUpstream.start();
     one.add('twice', async (_args, _signal, server) => {
       const texts: string[] = [];
@@ -165,7 +165,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     );
   });
 
-  it('a call whose process was killed is refused at once, and can be made again', async () => {
+  it('a call with a killed process is refused at once, and can be repeated', async () => {
     await register(await startFixture('legacy'));
     const beside = gateway.beside();
     const url = await beside.ready;
@@ -179,7 +179,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     );
   });
 
-  it('policy decides what is asked, and calls that are made at the same time do not mix', async () => {
+  it('policy decides each question, and concurrent calls do not mix', async () => {
     await register(await startFixture('legacy'));
     const firsts = await Promise.all(Array.from({ length: 5 }, () => call('fix__test_sampling')));
     const lasts = await Promise.all(

@@ -5,7 +5,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { clientKinds, connectMcp } from '../../support/clients/mcp-clients.js';
 import { eventStream as stream, json, startHostile, type Reply } from '../../support/stubs/hostile-upstream.js';
 
-describe('MCP servers that mean harm', () => {
+describe('hostile MCP servers', () => {
   let gateway: TestGateway;
   const open: { close: () => Promise<unknown> }[] = [];
   beforeAll(async () => {
@@ -68,7 +68,7 @@ describe('MCP servers that mean harm', () => {
       json(response, { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'fine' }] } }),
   };
 
-  it('AE-32 whatever it answers, its caller gets a typed error, the others their answers, and nothing is kept', async () => {
+  it('AE-32 for any answer of it, its caller gets a typed error, other callers their answers, and nothing is left over', async () => {
     const names = Object.keys(ways);
     await hostile(
       names.map((name) => ({ name, inputSchema })),
@@ -96,7 +96,7 @@ describe('MCP servers that mean harm', () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 1_048_576);
   });
 
-  it('AE-32 what is no response ends its call at once, be it a body or on a stream, and another message there does not', async () => {
+  it('AE-32 an invalid response ends its call at once, as a body or on a stream, and another invalid message there does not', async () => {
     const event = (message: object): string => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
     const answers = { text: { result: 'text' }, nothing: { result: null }, empty: {} };
     const calls: Record<string, Reply> = {
@@ -123,7 +123,7 @@ describe('MCP servers that mean harm', () => {
     }
   });
 
-  it('names that collide, pretend or cannot be told apart are listed once, as its own, or not at all', async () => {
+  it('names that collide, imitate others or look equal are listed once, under their server, or not at all', async () => {
     const echo = { name: 'echo', description: 'first', inputSchema };
     const { status } = await hostile([
       echo,
@@ -144,7 +144,7 @@ describe('MCP servers that mean harm', () => {
     expect(own.find(({ name }) => name === 'bad__echo').description).toBe('[MCP:h] first');
   });
 
-  it('one tool that no client can read costs nobody the others (C25)', async () => {
+  it('one tool that no client can parse does not hide the others (C25)', async () => {
     const { body } = await hostile([
       { name: 'good', inputSchema },
       { name: 'empty', inputSchema: { type: 'object', properties: [] } },
@@ -169,7 +169,7 @@ describe('MCP servers that mean harm', () => {
       }
   });
 
-  it('schemas that are bombs are refused or passed on as they are; none is opened', async () => {
+  it('expensive schemas are refused or forwarded unchanged; none is expanded', async () => {
     const deep = (levels: number): object => {
       let schema: object = { type: 'object' };
       for (let level = 0; level < levels; level++) schema = { type: 'object', properties: { a: schema } };
@@ -224,13 +224,13 @@ describe('MCP servers that mean harm', () => {
       () => gateway.rpc('tools/call', { name: 'own__echo', arguments: { text: 'back' } }),
       ({ result }) => result?.content[0].text === 'back',
     );
-    // One, with what starts it.
+    // One process, with the one that starts it.
     expect(alive().length).toBeLessThanOrEqual(2);
     await gateway.call('DELETE', '/api/mcp/servers/own');
     await eventually(
       () => Promise.resolve(alive()),
       (pids) => pids.length === 0,
     );
-    // Two hundred starts of a program take minutes on a machine with much to do.
+    // Two hundred starts of a program take minutes on a busy machine.
   }, 300_000);
 });

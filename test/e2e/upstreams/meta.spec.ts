@@ -2,7 +2,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { modernRequest } from '../../support/clients/mcp-clients.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
 
-describe('what a client says of its request to an MCP server', () => {
+describe("the metadata of a client's request to an MCP server", () => {
   let gateway: TestGateway;
   const open: TestUpstream[] = [];
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describe('what a client says of its request to an MCP server', () => {
   afterAll(() => gateway.close());
 
   it.each(['sessions', 'modern'] as const)(
-    'AE-68 what a request says of itself in `_meta` goes on to a server that speaks %s, from clients of both eras, and into no record',
+    'AE-68 `_meta` of a request is forwarded to a server with %s, from clients of both eras, and is not recorded',
     async (kind) => {
       const one = await TestUpstream.start(kind);
       open.push(one);

@@ -14,7 +14,10 @@ const inputSchema = {
   required: ['region'],
 };
 
-/** An official server of the 2026-07-28 revision, which refuses calls whose headers do not say what its schema wants. */
+/**
+ * Starts an official server of the 2026-07-28 revision, which refuses calls without the headers that its schema
+ * demands.
+ */
 async function startOfficial(seen: IncomingHttpHeaders[]) {
   const handler = createMcpHandler(
     () => {
@@ -42,7 +45,7 @@ async function startOfficial(seen: IncomingHttpHeaders[]) {
   };
 }
 
-describe('headers that say again what arguments do', () => {
+describe('headers that repeat arguments', () => {
   let gateway: TestGateway;
   let server: Awaited<ReturnType<typeof startOfficial>>;
   const seen: IncomingHttpHeaders[] = [];
@@ -66,7 +69,7 @@ describe('headers that say again what arguments do', () => {
   };
   const right = { 'mcp-param-region': '=?base64?WsO8cmljaA==?=', 'mcp-param-count': '7' };
 
-  it('are sent to a server whose schema wants them, whoever calls', async () => {
+  it('are sent to a server with a schema that demands them, for every caller', async () => {
     const modern = await connectSdk(`${gateway.url}/mcp`, gateway.token, 'pinned');
     const legacy = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
     await modern.listTools();
@@ -77,7 +80,7 @@ describe('headers that say again what arguments do', () => {
     expect(seen).toEqual(Array(3).fill(expect.objectContaining(right)));
   });
 
-  it('are compared with the arguments of who speaks that revision, once the call is permitted', async () => {
+  it('are compared with the arguments of callers with that revision, after the call is permitted', async () => {
     expect((await call(right)).body.result.content[0].text).toBe(text);
     seen.splice(0);
     const { 'mcp-param-region': region } = right;

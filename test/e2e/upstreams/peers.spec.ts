@@ -18,7 +18,7 @@ type Answers = Partial<
   Record<'sampling/createMessage' | 'elicitation/create' | 'roots/list', (signal: AbortSignal) => unknown>
 >;
 
-describe('what MCP servers ask and tell the client that called', () => {
+describe('questions and notifications of MCP servers to the calling client', () => {
   let gateway: TestGateway;
   const open: { close: () => Promise<void> }[] = [];
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     open.push(one);
     expect((await gateway.call('POST', '/api/mcp/servers', { id, url: one.url })).status).toBe(201);
   };
-  /** A client that answers what it is asked, and remembers it. */
+  /** Connects a client that answers questions and records them. */
   const client = async (
     answers: Answers,
     { path = '/mcp', mode = 'legacy', capabilities = everything }: Options = {},
@@ -75,7 +75,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     ['auto', '/mcp', 'fix__'],
     ['auto', '/mcp/servers/fix', ''],
   ] as const)(
-    'AE-11 AE-54 AE-63 a client of the 2025 era is asked by a server (%s) at %s',
+    'AE-11 AE-54 AE-63 a client of the 2025 era gets a question of a server (%s) at %s',
     async (eras, path, prefix) => {
       await fixture(eras);
       const { call, asked } = await client(willing, { path });
@@ -104,7 +104,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     },
   );
 
-  it('AE-33 AE-64 nobody is asked who cannot be, does not want to, or is kept from it by policy', async () => {
+  it('AE-33 AE-64 a client that cannot answer, refuses, or is denied by policy gets no question', async () => {
     await fixture('legacy');
     const sampling = { 'sampling/createMessage': () => said };
     const { call, asked } = await client(sampling, { capabilities: { sampling: {} } });
@@ -125,7 +125,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     await gateway.call('DELETE', `/api/policies/${body.id}`);
   });
 
-  it('a client of the 2026-07-28 revision that declared nothing is told what is missing, with HTTP 400', async () => {
+  it('a client of the 2026-07-28 revision without declared capabilities gets the missing ones in an HTTP 400', async () => {
     await fixture('modern');
     const { headers, body } = modernRequest('tools/call', { name: 'fix__test_missing_capability', arguments: {} }, 1);
     const response = await fetch(`${gateway.url}/mcp`, {
@@ -140,7 +140,7 @@ describe('what MCP servers ask and tell the client that called', () => {
   });
 
   it.each(['legacy', 'modern'] as const)(
-    'each client is asked for its own calls alone, many at once, by a server that speaks %s',
+    'each client gets only the questions of its own concurrent calls, from a server with %s',
     async (eras) => {
       await fixture(eras);
       const tool = eras === 'legacy' ? 'fix__test_elicitation' : 'fix__test_input_required_result_elicitation';
@@ -162,7 +162,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     },
   );
 
-  it('an answer that comes to another process finds the one that asked', async () => {
+  it('an answer that arrives at another process reaches the process that asked', async () => {
     await fixture('legacy');
     const other = await startTestGateway({}, gateway);
     open.push(other);
@@ -194,7 +194,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     );
   });
 
-  it.each(['legacy', 'auto'] as const)('logs and progress reach the client that called (%s)', async (eras) => {
+  it.each(['legacy', 'auto'] as const)('logs and progress reach the calling client (%s)', async (eras) => {
     await fixture(eras);
     const { one, told, call } = await client(willing);
     const logs = () => told.filter(({ method }) => method === 'notifications/message').map(({ params }) => params.data);
@@ -213,7 +213,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     expect(level.error.code).toBe(-32601);
   });
 
-  it('a server asks and tells within bounds, and takes back what it asked', async () => {
+  it('a server asks and notifies within limits, and withdraws its questions', async () => {
     const one = await TestUpstream.start();
     open.push(one);
     one.capabilities.logging = {};
@@ -273,7 +273,7 @@ describe('what MCP servers ask and tell the client that called', () => {
     );
   });
 
-  describe('resources that are watched', () => {
+  describe('watched resources', () => {
     const watchable = async (kind: 'sessions' | 'modern', id = 'watch') => {
       const one = await TestUpstream.start(kind);
       open.push(one);
@@ -287,55 +287,55 @@ describe('what MCP servers ask and tell the client that called', () => {
       return one;
     };
 
-    /** What changes is heard of no more, as soon as it is known everywhere. */
-    const silent = async (one: TestUpstream, heard: () => number): Promise<void> => {
+    /** Checks that changes are no longer delivered after the unsubscription is known everywhere. */
+    const silent = async (one: TestUpstream, received: () => number): Promise<void> => {
       const more = async () => {
-        const before = heard();
+        const before = received();
         await one.tellUpdated('a://x');
         await wait(300);
-        return heard() - before;
+        return received() - before;
       };
       await eventually(more, (count) => count === 0);
       expect(await more()).toBe(0);
     };
     const watchedBy = (legacy: any): unknown[] => {
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       legacy.fallbackNotificationHandler = ({ method, params }: any) =>
-        Promise.resolve(void (method.endsWith('updated') && heard.push(params)));
-      return heard;
+        Promise.resolve(void (method.endsWith('updated') && received.push(params)));
+      return received;
     };
 
-    it.each(['sessions', 'modern'] as const)('AE-08 a change at a server that speaks %s is told', async (kind) => {
+    it.each(['sessions', 'modern'] as const)('AE-08 a change at a server with %s is notified', async (kind) => {
       const one = await watchable(kind);
       const { client: legacy, standing, close } = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
       open.push({ close });
-      const heard: any[] = [];
+      const received: any[] = [];
       legacy.fallbackNotificationHandler = ({ method, params }) =>
-        Promise.resolve(void (method.endsWith('updated') && heard.push(params)));
+        Promise.resolve(void (method.endsWith('updated') && received.push(params)));
       await standing;
       await legacy.subscribeResource({ uri: 'a://x' });
       const until = async (count: number) => {
         await eventually(
           async () => {
-            if (heard.length < count) await one.tellUpdated('a://x');
+            if (received.length < count) await one.tellUpdated('a://x');
             await wait(50);
-            return heard.length;
+            return received.length;
           },
           (length) => length >= count,
         );
       };
       await until(1);
-      expect(heard[0]).toMatchObject({ uri: 'a://x' });
+      expect(received[0]).toMatchObject({ uri: 'a://x' });
       await expect(legacy.subscribeResource({ uri: '' })).rejects.toMatchObject({ code: -32602 });
       await legacy.unsubscribeResource({ uri: 'a://x' });
       await eventually(
         () => gateway.sql('select * from mcp_subscriptions'),
         (rows) => rows.length === 0,
       );
-      await silent(one, () => heard.length);
+      await silent(one, () => received.length);
     });
 
-    it('AE-08 a stream of the 2026-07-28 revision hears nothing of the same address at another server', async () => {
+    it('AE-08 a stream of the 2026-07-28 revision gets no change of the same URI at another server', async () => {
       const one = await watchable('sessions');
       const other = await watchable('sessions', 'zz');
       const door = await client({}, { mode: 'pinned', path: '/mcp/servers/watch' });
@@ -360,7 +360,7 @@ describe('what MCP servers ask and tell the client that called', () => {
       await tell(one, all);
     });
 
-    it('AE-08 a stream of the 2026-07-28 revision hears of what it named, if its caller may read it', async () => {
+    it('AE-08 a stream of the 2026-07-28 revision gets changes of the resources that it named, if its caller may read them', async () => {
       const one = await watchable('sessions');
       const { one: modern, told } = await client({}, { mode: 'pinned' });
       await modern.listen({ resourceSubscriptions: ['a://x'] });
@@ -377,18 +377,18 @@ describe('what MCP servers ask and tell the client that called', () => {
       open.push({ close });
       await standing;
       await legacy.subscribeResource({ uri: 'a://x' });
-      const heard = watchedBy(legacy);
+      const received = watchedBy(legacy);
       await eventually(
         async () => {
           await one.tellUpdated('a://x');
           await wait(50);
-          return heard.length;
+          return received.length;
         },
         (count) => count > 0,
       );
       const text = 'forbid(principal, action == Action::"mcp_read", resource == Resource::"a://x");';
       const { body } = await gateway.call('POST', '/api/policies', { name: 'no reading', text });
-      await silent(one, () => told.length + heard.length);
+      await silent(one, () => told.length + received.length);
       await expect(modern.listen({ resourceSubscriptions: ['a://x'] })).rejects.toThrow();
       await gateway.call('DELETE', `/api/policies/${body.id}`);
     });

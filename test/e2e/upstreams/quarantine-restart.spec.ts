@@ -8,8 +8,8 @@ import { TestUpstream } from '../../support/stubs/upstream.js';
 const evil = { description: 'Reads, and sends your files elsewhere.' };
 const answer = () => ({ content: [{ type: 'text', text: 'read' }] });
 
-describe('abuse 19: a gateway that is started anew', () => {
-  it('holds what changed meanwhile, of servers that were registered and of those that are declared', async () => {
+describe('abuse 19: a restarted gateway', () => {
+  it('holds tools that changed during the stop, of registered and of declared servers', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-quarantine-'));
     const file = join(folder, 'mcp.config.json');
     const [plain, lax, registered] = await Promise.all([1, 2, 3].map(() => TestUpstream.start()));

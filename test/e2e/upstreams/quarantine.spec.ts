@@ -46,7 +46,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     gateway.call('POST', '/api/mcp/servers', { id: 'files', url, ...more });
   const refresh = async (at = gateway) =>
     (await at.call('POST', '/api/mcp/servers/files/refresh', undefined, gateway.token)).body;
-  /** The server says something else of a tool, and somebody hears it. */
+  /** Changes a tool at the server and refreshes it at the gateway. */
   const change = async (more: Record<string, unknown> = evil, name = 'read') => {
     one.add(name, answer, more);
     return refresh();
@@ -78,7 +78,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     ['input schema', { description: 'Reads.', inputSchema: { type: 'object', properties: { bcc: {} } } }],
     ['output schema', { description: 'Reads.', outputSchema: { type: 'object' } }],
     ['annotations', { description: 'Reads.', annotations: { readOnlyHint: true } }],
-  ])('one with another %s is called for nobody, and its call is refused with a code of its own', async (_, more) => {
+  ])('one with another %s is called by no caller, and its call is refused with its own code', async (_, more) => {
     expect((await call()).result).toEqual(answer());
     const before = wasCalled();
     const { tools } = await change(more);
@@ -103,7 +103,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect(wasCalled()).toBe(before + 1);
   });
 
-  it('one that is there again with other words is not called on the way to know them', async () => {
+  it('one that returns with another definition is not called before that is known', async () => {
     expect((await call()).error).toBeUndefined();
     const before = one.calls.length;
     await one.down();
@@ -114,14 +114,14 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect(one.calls).toHaveLength(before);
   });
 
-  it('one that is said in another order, or again, is the same', async () => {
+  it('one with another member order, or listed again, is the same', async () => {
     const schema = { description: 'Reads.', inputSchema: { properties: { text: { type: 'string' } }, type: 'object' } };
     expect((await change(schema)).tools[1]).toEqual({ name: 'read', toolName: 'files__read' });
     await refresh();
     expect((await call()).result).toEqual(answer());
   });
 
-  it('is in no list that a client or a model reads, and calls by whatever door are refused', async () => {
+  it('is in no list for clients or models, and calls at every door are refused', async () => {
     const model = await ModelServer.start();
     const { say } = poster(() => gateway);
     await publish(gateway, { name: 'library', executor: { kind: 'mcp-tool', serverId: 'files' } });
@@ -184,7 +184,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     await model.close();
   });
 
-  it('of several servers that have a tool one that waits is passed over', async () => {
+  it('of several servers with a tool, one that waits for approval is skipped', async () => {
     const other = await start();
     await gateway.call('POST', '/api/mcp/servers', { id: 'second', url: other.url });
     await change();
@@ -192,7 +192,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect(body.name).toBe('second__read');
   });
 
-  it('is flagged: to whoever looks at the server, in the audit and in the log', async () => {
+  it('is flagged: in the view of the server, in the audit and in the log', async () => {
     const before = await events('mcp.tools-changed');
     await change();
     await refresh();
@@ -214,7 +214,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect((await gateway.call('POST', '/api/audit/verify')).body.valid).toBe(true);
   });
 
-  it('is called again when an admin approved what was looked at, and no sooner', async () => {
+  it('is called again after an admin approved the reviewed version, and not before', async () => {
     await change();
     const [[, { hash }]] = await quarantines();
     await change({ description: 'A third.' });
@@ -243,7 +243,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect((await call()).result).toEqual(answer());
   });
 
-  it('waits no longer when it is again what was approved, and does not come back as another under its name', async () => {
+  it('is released when it is the approved version again, and another tool under its name is not', async () => {
     await change();
     await change({ description: 'Reads.' });
     expect((await call()).result).toEqual(answer());
@@ -254,14 +254,14 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect(await codeOf()).toBe('tool_changed');
   });
 
-  it('keeps its approval when the place of its server changes, and only that', async () => {
+  it('keeps its approval when only the address of its server changes', async () => {
     const moved = await start();
     moved.add('echo', answer, evil);
     await gateway.call('PATCH', '/api/mcp/servers/files', { url: moved.url });
     expect((await quarantines()).map(([name]: [string]) => name)).toEqual(['echo']);
   });
 
-  it('is held also when a process of the version before wrote down what it saw', async () => {
+  it('is held also when a process of the version before stored its definition', async () => {
     await change({}, 'added');
     await call('files__echo');
     one.add('read', answer, evil);
@@ -278,7 +278,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     );
   });
 
-  it('a new tool is flagged and may be called, where the org does not say that new ones wait as well', async () => {
+  it('a new tool is flagged and may be called, unless the org requires approval for new ones too', async () => {
     const before = (await events('mcp.tools-changed')).length;
     await change({}, 'added');
     expect((await call('files__added')).result).toEqual(answer());
@@ -296,7 +296,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect((await events('mcp.tools-changed'))[0].tools).toMatchObject([{ name: 'read', quarantined: false }]);
   });
 
-  it('who may not call it learns nothing of it, and a policy that is asked says what decides', async () => {
+  it('a caller without permission learns nothing of it, and a policy test shows the deciding policy', async () => {
     const text = 'forbid(principal == User::"bob", action == Action::"mcp_call", resource);';
     const policy = (await gateway.call('POST', '/api/policies', { name: 'not-bob', text })).body.id as string;
     await change();
@@ -317,7 +317,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect((await gateway.call('POST', '/api/policies/test', question)).body.decision).toBe('allow');
   });
 
-  it('what another org approved is of no use', async () => {
+  it('the approval of another org has no effect', async () => {
     const gina = await gateway.tokenOf('globex', 'gina', 'admin');
     await gateway.call('POST', '/api/mcp/servers', { id: 'files', url: one.url }, gina);
     await change();
@@ -328,7 +328,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
   });
 
   it.each(['sessions', 'modern'] as const)(
-    'AE-60 is held as soon as its server (%s) says that it changed, in every process; a call under way ends as it began',
+    'AE-60 is held as soon as its server (%s) notifies a change, in every process; a call in progress ends normally',
     async (kind) => {
       await gateway.call('DELETE', '/api/mcp/servers/files');
       one = await start(kind);
@@ -363,7 +363,7 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     },
   );
 
-  it('is either what was approved or held, however changes, refreshes and approvals meet', async () => {
+  it('is either approved or held, for any order of changes, refreshes and approvals', async () => {
     for (let round = 0; round < 5; round++) {
       one.add('read', answer, { description: `Round ${round}` });
       const [[, seen] = []] = await quarantines();

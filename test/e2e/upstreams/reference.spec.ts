@@ -12,7 +12,7 @@ const script = (server: string): string =>
   join(process.cwd(), 'node_modules', '@modelcontextprotocol', server, 'dist', 'index.js');
 const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
 
-/** The reference servers as they are published, behind the gateway. */
+/** Tests the published reference servers behind the gateway. */
 describe('the reference servers', () => {
   let gateway: TestGateway;
   const children: ChildProcess[] = [];
@@ -38,7 +38,7 @@ describe('the reference servers', () => {
     await new Promise((done) => server.close(done));
     return port;
   };
-  /** Where `server-everything` is: as a program, or at an address once it listens. */
+  /** Starts `server-everything`: as a program, or at a URL that listens. */
   const everything = async (kind: 'stdio' | 'streamableHttp' | 'sse'): Promise<object> => {
     if (kind === 'stdio') return { command: process.execPath, args: [script('server-everything')] };
     const port = await freePort();
@@ -90,54 +90,58 @@ describe('the reference servers', () => {
     ['streamableHttp', undefined],
     ['streamableHttp', '2026-07-28'],
     ['sse', undefined],
-  ] as const)('AE-01 AE-45 AE-46 server-everything over %s does all it can for a client of %s', async (kind, pin) => {
-    const { counts, mcpVersion } = await register(await everything(kind));
-    expect(counts).toEqual({ tools: expect.any(Number), resources: 7, resourceTemplates: 2, prompts: 4 });
-    expect([counts.tools > 12, mcpVersion]).toEqual([true, '2025-11-25']);
-    const one = await client({ pin });
-    expect(await textOf(one, 'echo', { message: 'hello' })).toBe('Echo: hello');
-    expect(await textOf(one, 'get-sum', { a: 2, b: 40 })).toContain('42');
-    const image = (await one.callTool({ name: 'get-tiny-image', arguments: {} })) as any;
-    expect(image.content.find(({ type }: any) => type === 'image')).toMatchObject({ mimeType: 'image/png' });
-    const structured = (await one.callTool({
-      name: 'get-structured-content',
-      arguments: { location: 'New York' },
-    })) as any;
-    expect(structured.structuredContent).toMatchObject({ temperature: expect.any(Number) });
-    const links = (await one.callTool({ name: 'get-resource-links', arguments: { count: 2 } })) as any;
-    expect(links.content.filter(({ type }: any) => type === 'resource_link')).toHaveLength(2);
-    const progress: (number | undefined)[][] = [];
-    await one.callTool(
-      { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } },
-      { onprogress: ({ progress: at, total }) => progress.push([at, total]) },
-    );
-    // Between them the gateway may say that the call lives, without a total; the client may lose what comes with the result.
-    const told = progress.filter(([, total]) => total !== undefined);
-    expect([
-      [[1, 2]],
-      [
-        [1, 2],
-        [2, 2],
-      ],
-    ]).toContainEqual(told);
-    expect(await textOf(one, 'trigger-sampling-request', { prompt: 'capital?', maxTokens: 5 })).toContain('Paris');
-    expect(await textOf(one, 'trigger-elicitation-request')).toContain('Ada');
-    const { resources } = await one.listResources();
-    const { contents } = await one.readResource({ uri: resources[0]!.uri });
-    expect(contents[0]!.uri).toBe(resources[0]!.uri);
-    const read = await one.readResource({ uri: 'demo://resource/dynamic/text/3' });
-    expect(read.contents[0]).toMatchObject({ text: expect.stringContaining('3') });
-    const { messages } = await one.getPrompt({ name: 'args-prompt', arguments: { city: 'Oslo' } });
-    expect(JSON.stringify(messages)).toContain('Oslo');
-    const completed = await one.complete({
-      ref: { type: 'ref/prompt', name: 'completable-prompt' },
-      argument: { name: 'department', value: 'S' },
-    });
-    expect(completed.completion.values).toEqual(['Sales', 'Support']);
-    await expect(one.callTool({ name: 'no-such-tool', arguments: {} })).rejects.toMatchObject({ code: -32602 });
-  });
+  ] as const)(
+    'AE-01 AE-45 AE-46 server-everything over %s supports all its features for a client of %s',
+    async (kind, pin) => {
+      const { counts, mcpVersion } = await register(await everything(kind));
+      expect(counts).toEqual({ tools: expect.any(Number), resources: 7, resourceTemplates: 2, prompts: 4 });
+      expect([counts.tools > 12, mcpVersion]).toEqual([true, '2025-11-25']);
+      const one = await client({ pin });
+      expect(await textOf(one, 'echo', { message: 'hello' })).toBe('Echo: hello');
+      expect(await textOf(one, 'get-sum', { a: 2, b: 40 })).toContain('42');
+      const image = (await one.callTool({ name: 'get-tiny-image', arguments: {} })) as any;
+      expect(image.content.find(({ type }: any) => type === 'image')).toMatchObject({ mimeType: 'image/png' });
+      const structured = (await one.callTool({
+        name: 'get-structured-content',
+        arguments: { location: 'New York' },
+      })) as any;
+      expect(structured.structuredContent).toMatchObject({ temperature: expect.any(Number) });
+      const links = (await one.callTool({ name: 'get-resource-links', arguments: { count: 2 } })) as any;
+      expect(links.content.filter(({ type }: any) => type === 'resource_link')).toHaveLength(2);
+      const progress: (number | undefined)[][] = [];
+      await one.callTool(
+        { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } },
+        { onprogress: ({ progress: at, total }) => progress.push([at, total]) },
+      );
+      // Between them the gateway may send progress without a total, and the client may lose progress that arrives with
+      // the result.
+      const withTotal = progress.filter(([, total]) => total !== undefined);
+      expect([
+        [[1, 2]],
+        [
+          [1, 2],
+          [2, 2],
+        ],
+      ]).toContainEqual(withTotal);
+      expect(await textOf(one, 'trigger-sampling-request', { prompt: 'capital?', maxTokens: 5 })).toContain('Paris');
+      expect(await textOf(one, 'trigger-elicitation-request')).toContain('Ada');
+      const { resources } = await one.listResources();
+      const { contents } = await one.readResource({ uri: resources[0]!.uri });
+      expect(contents[0]!.uri).toBe(resources[0]!.uri);
+      const read = await one.readResource({ uri: 'demo://resource/dynamic/text/3' });
+      expect(read.contents[0]).toMatchObject({ text: expect.stringContaining('3') });
+      const { messages } = await one.getPrompt({ name: 'args-prompt', arguments: { city: 'Oslo' } });
+      expect(JSON.stringify(messages)).toContain('Oslo');
+      const completed = await one.complete({
+        ref: { type: 'ref/prompt', name: 'completable-prompt' },
+        argument: { name: 'department', value: 'S' },
+      });
+      expect(completed.completion.values).toEqual(['Sales', 'Support']);
+      await expect(one.callTool({ name: 'no-such-tool', arguments: {} })).rejects.toMatchObject({ code: -32602 });
+    },
+  );
 
-  it('server-filesystem reads and writes in its folder and nowhere else', async () => {
+  it('server-filesystem reads and writes in its folder only', async () => {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), 'rialto-files-')));
     writeFileSync(join(folder, 'a.txt'), 'hello');
     const roots = [{ uri: `file://${folder}` }];
@@ -152,9 +156,9 @@ describe('the reference servers', () => {
     expect([outside.isError, outside.content[0].text]).toEqual([true, expect.stringContaining('denied')]);
   });
 
-  it('AE-08 server-everything tells of a resource that is subscribed to', async () => {
+  it('AE-08 server-everything notifies a subscribed resource', async () => {
     await register(await everything('stdio'));
-    // It tells the session that asks for it, and who can be asked has one of its own.
+    // The server notifies only the subscribed session, and a client that can be asked has its own session.
     const one = await client({ isAskable: false });
     const updated: string[] = [];
     one.setNotificationHandler('notifications/resources/updated', ({ params }) => void updated.push(params.uri));

@@ -23,7 +23,9 @@ describe('the roots of a client of the 2025 era', () => {
     await gateway.close();
   });
 
-  /** A server, with whoever is connected to it, and a client of the gateway that says what its roots are when `answer` is called. */
+  /**
+   * Starts a server with its connections, and a client of the gateway that returns its roots when `answer` is called.
+   */
   const start = async (kind: UpstreamKind, roots: object) => {
     const upstream = await TestUpstream.start(kind);
     const servers: Server[] = [];
@@ -45,7 +47,7 @@ describe('the roots of a client of the 2025 era', () => {
   };
   const said = (count: number) => (list: readonly unknown[]) => list.length === count;
 
-  it('are asked for as soon as its line is open, and told when its call is long over', async () => {
+  it('are requested when its connection opens, and sent even when its call has long ended', async () => {
     const { upstream, answers, call } = await start('websocket', {});
     const told: string[] = [];
     upstream.initialized = async (server) => {
@@ -60,7 +62,7 @@ describe('the roots of a client of the 2025 era', () => {
     expect(answers).toHaveLength(1);
   });
 
-  it('are told anew to those that it called when they change, whichever process hears of it', async () => {
+  it('are sent again to the called servers when they change, in every process', async () => {
     const { upstream, servers, answers, call, client, session } = await start('sessions', { listChanged: true });
     expect(servers.map((server) => server.getClientCapabilities()?.roots?.listChanged)).not.toContain(true);
     const before = servers.length;

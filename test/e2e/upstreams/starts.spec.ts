@@ -9,7 +9,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 
 const script = join(process.cwd(), 'test', 'support', 'stubs', 'stdio-upstream.mjs');
 
-describe('(E13) how often the program of an MCP server is started', () => {
+describe('(E13) the number of starts of the program of an MCP server', () => {
   let gateway: TestGateway;
   let folder: string;
   let starts: string;
@@ -36,14 +36,14 @@ describe('(E13) how often the program of an MCP server is started', () => {
     args: [script],
     env: { STARTS: starts, ...env },
   });
-  /** As A2E names its members. */
+  /** Renames the members as A2E does. */
   const asMessage = ({ command, ...others }: ReturnType<typeof program>) => ({ cmd: command, ...others });
   const pidOf = async (server: string, at = gateway) => {
     const { result } = await at.rpc('tools/call', { name: `${server}__environment`, arguments: {} });
     return JSON.parse(result.content[0].text).pid as number;
   };
 
-  it('makes room for a call where one is only subscribed to, the one that was used longest ago first (E3)', async () => {
+  it('makes room for a call by ending a program that is only subscribed to, the least recently used one first (E3)', async () => {
     const subscriber = await connectSdk(`${gateway.url}/mcp`, gateway.token, 'legacy');
     const register = async (id: string, env: object = {}) => {
       const { status } = await gateway.call('POST', '/api/mcp/servers', { id, ...program(env), timeoutMs: 5_000 });
@@ -63,7 +63,7 @@ describe('(E13) how often the program of an MCP server is started', () => {
     for (const id of ['s0', 's1', 's2', 's3', 's4', 'last']) await gateway.call('DELETE', `/api/mcp/servers/${id}`);
   });
 
-  it('is once for a registration by A2E and the first call, also when the program does not end when it is told to', async () => {
+  it('is one for a registration by A2E and the first call, also when the program does not end on request', async () => {
     const stubborn = { IGNORES_SIGTERM: '1', OUTLIVES_INPUT: '1' };
     for (const [id, env] of Object.entries({ mild: {}, stubborn })) {
       const before = started().length;
@@ -74,7 +74,7 @@ describe('(E13) how often the program of an MCP server is started', () => {
     }
   });
 
-  it('is once for a registration by REST and the first call, and once more for a refresh', async () => {
+  it('is one for a registration by REST and the first call, and one more for a refresh', async () => {
     const { status, body } = await gateway.call('POST', '/api/mcp/servers', { id: 'own', ...program() });
     expect([status, body.status]).toEqual([201, 'ready']);
     const first = await pidOf('own');
@@ -87,7 +87,7 @@ describe('(E13) how often the program of an MCP server is started', () => {
     expect(started()).toEqual([first, second]);
   });
 
-  it('is once for other arguments, and the program with the old ones ends', async () => {
+  it('is one for other arguments, and the program with the old ones ends', async () => {
     await gateway.call('POST', '/api/mcp/servers', { id: 'own', ...program() });
     const old = await pidOf('own');
     expect((await gateway.call('PATCH', '/api/mcp/servers/own', { args: [script, 'new'] })).status).toBe(200);
@@ -99,21 +99,21 @@ describe('(E13) how often the program of an MCP server is started', () => {
     expect(await pidOf('own')).toBe(next);
   });
 
-  it('leaves nothing running of a registration that comes to nothing, and takes no room', async () => {
+  it('leaves no program of a failed registration, which uses no slot', async () => {
     for (const env of [{ VERSION: '1999-01-01' }, { VERSION: '1999-01-01', OUTLIVES_INPUT: '1' }]) {
       const reply = await say('mcp/server/register/req', { server_id: 'odd', ...asMessage(program(env)) });
       expect(reply.ok).toBe(false);
     }
     expect(started().length).toBeGreaterThan(0);
     await eventually(running, (pids) => pids.length === 0);
-    // Two at once under one id: the later one finds the id taken when its program was asked already.
+    // Two requests with one id at the same time: the later one finds the id taken when its program has already started.
     const twice = [1, 2].map(() => gateway.call('POST', '/api/mcp/servers', { id: 'own', ...program() }));
     expect((await Promise.all(twice)).map(({ status }) => status).sort()).toEqual([201, 409]);
     const pid = await pidOf('own');
     await eventually(running, (pids) => pids.length === 1 && pids[0] === pid);
   });
 
-  it('leaves nothing running of an agent that goes while it registers, unless the server is registered by then', async () => {
+  it('leaves no program of an agent that disconnects during its registration, unless the server is registered by then', async () => {
     const agent = await connectAgent(gateway);
     agent.send(message('mcp/server/register/req', { server_id: 'own', ...asMessage(program({ SLOW_LISTS: folder })) }));
     await eventually(started, (pids) => pids.length === 1);
@@ -122,7 +122,7 @@ describe('(E13) how often the program of an MCP server is started', () => {
       (is) => is,
     );
     agent.socket.terminate();
-    // The other end hears of it later.
+    // The other end notices it later.
     await eventually(
       async () => (await gateway.gateway.get(Metrics).streams.get()).values[0]!.value,
       (streams) => streams === 0,
@@ -133,13 +133,13 @@ describe('(E13) how often the program of an MCP server is started', () => {
     expect(started()).toHaveLength(1);
   });
 
-  it('makes room as a call does: of six that are registered five run', async () => {
+  it('makes room like a call: of six registered programs five run', async () => {
     for (let n = 0; n < 6; n++) await gateway.call('POST', '/api/mcp/servers', { id: `p${n}`, ...program() });
     await eventually(running, (pids) => pids.length === 5);
     expect(running()).toEqual(started().slice(1));
   });
 
-  it('is once in the process that reads a declared server', async () => {
+  it('is one in the process that reads a declared server', async () => {
     const file = join(folder, 'mcp.config.json');
     writeFileSync(file, JSON.stringify({ mcpServers: { own: program() } }));
     const other = await startTestGateway({ RIALTO_MCP_CONFIG_FILE: file });

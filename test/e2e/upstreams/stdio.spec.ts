@@ -43,7 +43,7 @@ describe('MCP servers that are programs', () => {
   const until = (check: () => boolean) => eventually(check, Boolean);
   const gone = (pid: number) => until(() => !isAlive(pid));
 
-  it('AE-16 AE-17 one is started with its own environment, folder and arguments, and nothing of ours', async () => {
+  it('AE-16 AE-17 one is started with its own environment, folder and arguments, and without those of the gateway', async () => {
     process.env.CANARY_OF_THE_GATEWAY = 'x';
     const { status, body } = await register({ args: [script, 'one', 'two three'], env: { TOKEN: 'canary-env' } });
     delete process.env.CANARY_OF_THE_GATEWAY;
@@ -61,7 +61,7 @@ describe('MCP servers that are programs', () => {
     const { env, cwd, args } = await told('environment');
     expect(args).toEqual(['one', 'two three']);
     expect(Object.keys(env).sort()).toEqual(['HOME', 'LANG', 'PATH', 'TOKEN', 'XDG_CACHE_HOME', 'npm_config_cache']);
-    // It said what it was given: nothing else would have been taken out.
+    // The program returned the value that it received; only that value is redacted.
     expect([env.TOKEN, env.HOME]).toEqual(['[redacted]', cwd]);
     const folder = mkdtempSync(join(tmpdir(), 'rialto-cwd-'));
     const change = (to: object) => gateway.call('PATCH', '/api/mcp/servers/own', to);
@@ -74,7 +74,7 @@ describe('MCP servers that are programs', () => {
     expect(JSON.stringify(await gateway.sql('select * from mcp_servers'))).not.toContain('canary-env');
   });
 
-  it('X2.2 one reads neither the memory nor the environment of the gateway, nor of a program of another server, and holds no privilege', async () => {
+  it("X2.2 one reads neither the memory nor the environment of the gateway or of another server's program, and has no privilege", async () => {
     await register();
     await register({ id: 'other', env: { TOKEN: 'canary-of-the-other' } });
     const other = JSON.parse(
@@ -91,7 +91,7 @@ describe('MCP servers that are programs', () => {
     expect(names.map(limitOf)).toEqual(['3600', '1073741824', '4294967296', '0', '1024']);
   });
 
-  it('X2.2 the gateway shows none of its variables as its environment, and has them still', async () => {
+  it('X2.2 the gateway shows none of its variables in its process environment, but still has them', async () => {
     const one = gateway.beside({ RIALTO_ROLE: 'api', CANARY_OF_A_SECRET: 'canary-value' });
     await one.ready;
     const shown = readFileSync(`/proc/${one.child.pid}/environ`);
@@ -101,7 +101,7 @@ describe('MCP servers that are programs', () => {
   });
 
   it.each(['LD_PRELOAD', 'LD_LIBRARY_PATH', 'GCONV_PATH'])(
-    'X2.2 no variable loads code into what keeps it apart: %s',
+    'X2.2 no variable loads code into the program that isolates it: %s',
     async (name) => {
       expect(await register({ env: { [name]: '/tmp/evil.so' } })).toMatchObject({
         status: 422,
@@ -139,7 +139,7 @@ describe('MCP servers that are programs', () => {
     },
   );
 
-  it('one that leaves somebody who goes on writing in its folder ends like any other', async () => {
+  it('one that leaves a process that writes in its folder ends like any other', async () => {
     await register();
     expect(await said('haunt')).toBe('haunted');
     expect((await gateway.call('DELETE', '/api/mcp/servers/own')).status).toBe(204);
@@ -147,7 +147,7 @@ describe('MCP servers that are programs', () => {
     expect(await said('echo', { text: 'still here' })).toBe('still here');
   });
 
-  it('has a folder for what it downloads that stays from start to start, is of no other server, and goes with it', async () => {
+  it('has a download folder that stays between starts, is used by no other server, and is removed with it', async () => {
     await register();
     await register({ id: 'other' });
     const { env } = await told('environment');
@@ -181,7 +181,7 @@ describe('MCP servers that are programs', () => {
   });
 
   it.each([{ result: 'text' }, { result: null }, {}])(
-    'AE-32 an answer such as %j, which is no response, ends its call at once, and nothing else',
+    'AE-32 an answer such as %j, which is not a response, ends only its own call, at once',
     async (answer) => {
       await register({ timeoutMs: 60_000 });
       const sleeping = call('sleep');
@@ -193,7 +193,7 @@ describe('MCP servers that are programs', () => {
     },
   );
 
-  it('AE-43 lines that come split, merged or between nonsense are read, and what it says on standard error is noted, a little', async () => {
+  it('AE-43 lines that arrive split, merged or between noise are parsed, and a part of standard error is logged', async () => {
     await register();
     expect(await said('split')).toBe('ä'.repeat(10));
     expect(await said('nonsense')).toBe('after all');
@@ -208,7 +208,7 @@ describe('MCP servers that are programs', () => {
     expect(gateway.log.join()).not.toContain('canary-stderr');
   });
 
-  it('AE-20 AE-31 one that dies ends its calls at once, and is started again without being asked', async () => {
+  it('AE-20 AE-31 one that dies ends its calls at once, and is restarted automatically', async () => {
     await register();
     const { pid } = await told('environment');
     const [sleeping] = await Promise.all([call('sleep'), call('crash')]);
@@ -235,7 +235,7 @@ describe('MCP servers that are programs', () => {
   });
 
   it.each([{}, { env: { IGNORES_SIGTERM: '1' } }])(
-    'AE-44 unregistered, it ends with all that it started: %j',
+    'AE-44 after it is unregistered, it ends with all its child processes: %j',
     async (more) => {
       await register(more);
       const { pid, child } = await told('parent');
@@ -245,8 +245,8 @@ describe('MCP servers that are programs', () => {
     },
   );
 
-  it('AE-55 it ends with the gateway, killed or told to end, and what is under way then is answered', async () => {
-    // Before those begin: they know it from their start, not from the moment when they are told.
+  it('AE-55 it ends with the gateway, after a kill or a stop, and calls in progress are answered', async () => {
+    // Registered before those processes start, so that they know it from their start and not from a notice.
     await register();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const other = gateway.beside({ RIALTO_ROLE: 'api' });
@@ -284,21 +284,21 @@ describe('MCP servers that are programs', () => {
     }
   });
 
-  it('AE-40 one that speaks an older revision is spoken to in it', async () => {
+  it('AE-40 one with an older revision is called with that revision', async () => {
     const { body } = await register({ env: { VERSION: '2024-11-05' } });
     expect(body.mcpVersion).toBe('2024-11-05');
     expect(await said('echo', { text: 'x' })).toBe('x');
     expect((await register({ id: 'odd', env: { VERSION: '1999-01-01' } })).status).toBe(502);
   });
 
-  it('AE-64 AE-66 what it asks that nobody knows, or nobody can be asked, is refused', async () => {
+  it('AE-64 AE-66 its unknown requests, and requests that no client can answer, are refused', async () => {
     await register();
     const codes = { 'foo/bar': -32_601, 'sampling/createMessage': -32_000, 'roots/list': -32_000 };
     for (const [method, code] of Object.entries(codes))
       expect(JSON.parse(await said('ask', { method })).error.code).toBe(code);
   });
 
-  it('what cannot be started is not registered', async () => {
+  it('a program that cannot be started is not registered', async () => {
     const absent = await register({ command: 'node server.js' });
     expect([absent.status, absent.body]).toEqual([
       502,
@@ -321,7 +321,7 @@ describe('MCP servers that are programs', () => {
     expect((await register({ env: { 'not-a-name': 'x' } })).status).toBe(400);
   });
 
-  it('where the operator keeps a catalogue, only its entries are started, as they are written there', async () => {
+  it('with a catalogue of the operator, only its entries are started, exactly as defined there', async () => {
     const file = join(mkdtempSync(join(tmpdir(), 'rialto-config-')), 'rialto.config.json');
     const files = {
       name: 'files',
@@ -343,7 +343,7 @@ describe('MCP servers that are programs', () => {
     }
   });
 
-  it('an org has five at work, and the one that was used longest ago makes room', async () => {
+  it('an org runs at most five, and the least recently used one makes room', async () => {
     for (let n = 0; n < 6; n++) expect(await register({ id: `p${n}` })).toMatchObject({ status: 201 });
     const pids: number[] = [];
     for (let n = 0; n < 6; n++) {
@@ -355,7 +355,7 @@ describe('MCP servers that are programs', () => {
     expect(pids.slice(1).map(isAlive)).toEqual([true, true, true, true, true]);
   });
 
-  it('more than an org may have at work wait for their turn, and nobody is told that his was taken away (E3)', async () => {
+  it('calls above the limit of an org wait for a slot, and no call in progress loses its own (E3)', async () => {
     const ids = Array.from({ length: 8 }, (_, n) => `p${n}`);
     for (const id of ids) expect(await register({ id })).toMatchObject({ status: 201 });
     const answers = await Promise.all(
@@ -366,7 +366,7 @@ describe('MCP servers that are programs', () => {
     const [folders, naps]: [string[], Promise<any>[]] = [[], []];
     const other = await gateway.tokenOf('default', 'colleague', 'admin');
     for (const id of ids.slice(1, 6)) {
-      const token = naps.length < 4 ? gateway.token : other; // four are all that one caller may use at once
+      const token = naps.length < 4 ? gateway.token : other; // one caller may use at most four at once
       const { result } = await gateway.rpc('tools/call', { name: `${id}__environment`, arguments: {} }, token);
       folders.push(JSON.parse(result.content[0].text).cwd);
       naps.push(gateway.rpc('tools/call', { name: `${id}__nap`, arguments: {} }, token));
@@ -379,7 +379,7 @@ describe('MCP servers that are programs', () => {
     for (const nap of naps) expect(await nap).toMatchObject({ result: { content: [{ text: 'rested' }] } });
   });
 
-  it('a client that can be asked is asked at each of many programs (E2)', async () => {
+  it('a client that can be asked gets the questions of many programs (E2)', async () => {
     const ids = Array.from({ length: 7 }, (_, n) => `q${n}`);
     for (const id of ids) expect(await register({ id })).toMatchObject({ status: 201 });
     for (const id of ids) await gateway.rpc('tools/call', { name: `${id}__rest`, arguments: { ms: 1 } });

@@ -5,7 +5,7 @@ import { modernRequest } from '../../support/clients/mcp-clients.js';
 import { askAgain, continuationOf, quick } from '../../support/clients/remote-work.js';
 import { done, result, TaskUpstream } from '../../support/stubs/task-upstream.js';
 
-describe('a task of a server whose process here is killed', () => {
+describe('a task of a server with a killed gateway process', () => {
   let home: TestGateway;
   let server: TaskUpstream;
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describe('a task of a server whose process here is killed', () => {
       ({ state }) => state === 'completed',
     );
 
-  it('is followed by another, and the tool is not called again: from a message', async () => {
+  it('is followed by another process, and the tool is not called again: from a message', async () => {
     const worker = home.beside(quick);
     await worker.ready;
     const configuration = { returnImmediately: true };
@@ -49,7 +49,7 @@ describe('a task of a server whose process here is killed', () => {
     expect((await continuationOf(home, task.id)).attempts).toBeGreaterThan(0);
   });
 
-  it('and from the call of a tool, whose caller is gone with its process', async () => {
+  it('and from a tool call with a caller that was lost with its process', async () => {
     server.look = () => ({ status: 'working' });
     const before = server.calls.length;
     const front = home.beside({ ...quick, PORT: '0' });

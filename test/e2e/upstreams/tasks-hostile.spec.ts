@@ -11,7 +11,7 @@ const form = {
 };
 const asking = (inputRequests: object): Look => ({ status: 'input_required', inputRequests });
 
-describe('tasks of a server that means harm', () => {
+describe('tasks of a hostile server', () => {
   let gateway: TestGateway;
   let server: TaskUpstream;
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describe('tasks of a server that means harm', () => {
     );
 
   it.each(['a\u0000b', '\ud800'])(
-    'arguments that no row holds reach the server as they are, and its task is kept: %j',
+    'arguments that no row can hold reach the server unchanged, and its task is stored: %j',
     async (word) => {
       const { result } = await post('tools/call', { name: 'far__work', arguments: { word }, ...takingTasks });
       expect(server.calls.at(-1)).toEqual(expect.objectContaining({ args: { word } }));
@@ -58,7 +58,7 @@ describe('tasks of a server that means harm', () => {
     },
   );
 
-  it('a question that policy forbids is asked of nobody, by whichever door its task goes on', async () => {
+  it('a question that policy forbids is sent to no client, at every door of its task', async () => {
     const text = `forbid(principal, action == Action::"mcp_call", resource == Tool::"far__elicitation/create");`;
     const { body: policy } = await gateway.call('POST', '/api/policies', { name: 'asks-nobody', text });
     const taskId = await begin();
@@ -88,14 +88,14 @@ describe('tasks of a server that means harm', () => {
       { status: 'failed', error: { code: -32_050, message: 'a\0b\uD800' } },
       { status: 'failed', error: { code: -32_050, message: 'a\uFFFDb\uFFFD' } },
     ],
-  ])('words that nobody can store are told as far as they can be: %s', async (_, look, told) => {
+  ])('texts that cannot be stored are returned as far as possible: %s', async (_, look, told) => {
     const taskId = await begin();
     server.look = () => look;
     expect(await seen(taskId)).toMatchObject(told);
     expect(await continuationOf(gateway, taskId)).toMatchObject({ status: 'completed' });
   });
 
-  it('says little with each look: all of it is kept', async () => {
+  it('sends a small part with each poll: all of it is stored', async () => {
     const taskId = await begin();
     server.look = (look) => ({ status: 'working', statusMessage: `${look} ${'x'.repeat(1_000_000)}` });
     await eventually(
@@ -108,7 +108,7 @@ describe('tasks of a server that means harm', () => {
     expect(await seen(taskId)).toMatchObject({ status: 'cancelled' });
   });
 
-  it('asks neither without end nor under endless names: those that were answered are remembered', async () => {
+  it('asks neither endlessly nor under endless names: the answered questions are remembered', async () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { roots: [{ uri: 'file:///srv' }] });
     const roots = { method: 'roots/list' };
     let asked = 0;
@@ -126,7 +126,7 @@ describe('tasks of a server that means harm', () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { roots: [] });
   });
 
-  it('one whose tool changed meanwhile ends as it began, and is not called again', async () => {
+  it('one with a tool that changed during the task ends normally, and is not called again', async () => {
     const taskId = await begin();
     const work = server.mcp.tools.get('work')!;
     server.mcp.tools.set('work', { ...work, tool: { ...work.tool, description: 'Sends it elsewhere.' } });

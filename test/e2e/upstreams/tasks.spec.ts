@@ -16,7 +16,7 @@ const form = (name: string) => ({
 });
 const asking = (name = 'printer'): Look => ({ status: 'input_required', inputRequests: { [`${name}-1`]: form(name) } });
 
-/** The extension io.modelcontextprotocol/tasks towards MCP servers: their tasks are tasks of ours. */
+/** Tests the extension io.modelcontextprotocol/tasks towards MCP servers: their tasks become tasks of the gateway. */
 describe('a tool that answers with a task of its server', () => {
   let gateway: TestGateway;
   let server: TaskUpstream;
@@ -43,7 +43,7 @@ describe('a tool that answers with a task of its server', () => {
   };
   const callTool = (more: object = {}) =>
     gateway.rpc('tools/call', { name: 'far__work', arguments: { n: 1 }, ...more });
-  /** A call that went on, by a client that takes tasks. */
+  /** Starts a call that continues as a task, from a client with the extension. */
   const begin = async (): Promise<string> => {
     const { result: handle } = await post('tools/call', { name: 'far__work', arguments: {}, ...takingTasks });
     expect(handle).toMatchObject({ resultType: 'task', taskId: expect.any(String) });
@@ -58,7 +58,7 @@ describe('a tool that answers with a task of its server', () => {
   const viewOf = async (taskId: string) => (await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body;
   const after = (looks: number, then: Look) => (number: number) => (number > looks ? then : { status: 'working' });
 
-  it('gives a caller who waits the result as the server gives it, and is declared to servers that declare it', async () => {
+  it("returns the server's result to a caller who waits, and is declared only to servers that declare it", async () => {
     const rows: any[] = [];
     let last: Look = { status: 'working' };
     server.look = () => last;
@@ -85,7 +85,7 @@ describe('a tool that answers with a task of its server', () => {
     expect((await viewOf(row.task_id)).task).toMatchObject({ status: { state: 'TASK_STATE_COMPLETED' } });
   });
 
-  it('is a task of ours once patience is over: for the tool task_status, the extension, and REST', async () => {
+  it('is a task of the gateway after the wait: for the tool task_status, the extension, and REST', async () => {
     server.look = () => ({ status: 'working', statusMessage: 'page 1' });
     const { structuredContent } = (await callTool()).result;
     expect(structuredContent).toMatchObject({ state: 'working', taskId: expect.any(String) });
@@ -103,7 +103,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(server.calls).toHaveLength(4);
   });
 
-  it('who takes tasks has one soon, however long the server may take, and may leave', async () => {
+  it('a client with the extension gets a task soon, for any duration at the server, and may disconnect', async () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 600_000 });
     const before = server.cancels.length;
     const mine = await begin();
@@ -113,7 +113,7 @@ describe('a tool that answers with a task of its server', () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 2_000 });
   });
 
-  it('a result that says it is an error is one, and the task is completed', async () => {
+  it('a result with isError is a result, and the task is completed', async () => {
     const failed = { content: [{ type: 'text', text: 'no paper' }], isError: true };
     server.look = after(1, { status: 'completed', result: failed });
     expect((await callTool()).result).toEqual(failed);
@@ -123,7 +123,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(await seen(taskId)).toMatchObject({ status: 'completed', result: failed });
   });
 
-  it('a failure is the error of the server, word by word', async () => {
+  it('a failure is the error of the server, unchanged', async () => {
     const error = { code: -32_050, message: 'API rate limit exceeded', data: { per: 'day' } };
     server.look = after(1, { status: 'failed', error });
     expect((await callTool()).error).toEqual(error);
@@ -134,13 +134,13 @@ describe('a tool that answers with a task of its server', () => {
     expect((await askAgain(gateway, taskId)).error).toEqual(error);
   });
 
-  it('one that the server cancels is canceled', async () => {
+  it('a task that the server cancels is canceled', async () => {
     const taskId = await begin();
     server.look = () => ({ status: 'cancelled', statusMessage: 'out of hours' });
     expect(await seen(taskId)).toMatchObject({ status: 'cancelled', statusMessage: 'out of hours' });
   });
 
-  it('one that the server forgets fails, and is not called again', async () => {
+  it('a task that the server forgets fails, and is not called again', async () => {
     const taskId = await begin();
     server.looks.clear();
     expect(await seen(taskId)).toMatchObject({
@@ -151,7 +151,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('answers that are no task of this call fail it', async () => {
+  it('answers that are not a task of this call fail it', async () => {
     for (const bad of [{ status: 'resting' }, { taskId: 'another', status: 'working' }, { status: 'completed' }]) {
       server.look = () => ({ status: 'working' });
       const taskId = await begin();
@@ -160,7 +160,7 @@ describe('a tool that answers with a task of its server', () => {
     }
   });
 
-  it('a cancel here is told to the server, once', async () => {
+  it('a cancel here is sent to the server, once', async () => {
     const taskId = await begin();
     await post('tasks/cancel', { taskId });
     await eventually(
@@ -203,7 +203,7 @@ describe('a tool that answers with a task of its server', () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 2_000 });
   });
 
-  it('what the server asks is asked of the client, and its answer goes back as it is', async () => {
+  it('a question of the server is sent to the client, and its answer is returned unchanged', async () => {
     const taskId = await begin();
     server.look = () => asking();
     const waiting = await seen(taskId);
@@ -217,7 +217,7 @@ describe('a tool that answers with a task of its server', () => {
       () => server.updates,
       (updates) => updates.length > 0,
     );
-    // The server may show an answered question for a while still.
+    // The server may still show an answered question for a while.
     expect((await post('tasks/get', { taskId, ...takingTasks })).result.status).toBe('working');
     server.look = () => asking('tray');
     expect(Object.keys((await seen(taskId)).inputRequests)).toEqual(['tray-1']);
@@ -231,7 +231,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('a client of the 2025 era is asked while it waits', async () => {
+  it('a client of the 2025 era gets the question while it waits', async () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 30_000 });
     const options = { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'legacy' as const } };
     const client = new Client({ name: 'c', version: '1' }, options);
@@ -252,7 +252,7 @@ describe('a tool that answers with a task of its server', () => {
     await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 2_000 });
   });
 
-  it('is not declared for a client that could not be asked, and a task that nobody takes is refused', async () => {
+  it('is not declared for a client that could not be asked, and a task without a receiver is refused', async () => {
     const capabilities = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } };
     const asked = await post('tools/call', { name: 'far__work', arguments: {}, _meta: capabilities });
     expect(server.calls.map(({ declared }) => declared)).toEqual([{ elicitation: { form: {} } }]);
@@ -261,7 +261,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(await gateway.sql('select 1 from a2a_continuations where remote_task_id = $1', [taskId])).toEqual([]);
   });
 
-  it('the door of that one server has the extension where its server has', async () => {
+  it('the door of that one server has the extension when its server has it', async () => {
     const path = '/mcp/servers/far';
     const { result: discovered } = await post('server/discover', {}, path);
     expect(discovered.capabilities.extensions).toEqual({ [extension]: {} });
@@ -270,7 +270,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(await seen(handle.taskId, path)).toMatchObject({ status: 'completed', result });
   });
 
-  describe('behind an agent of ours', () => {
+  describe('behind a published agent', () => {
     const send = async (message: object, more: object = {}) =>
       (await rpc(gateway, 'SendMessage', { message, ...more }, { agent: 'worker' })).task;
     const data = (value: object, more: object = {}) => userMessage('', { parts: [{ data: value }], ...more });
@@ -318,7 +318,7 @@ describe('a tool that answers with a task of its server', () => {
       expect(server.calls).toHaveLength(1);
     });
 
-    it('a question that no message can answer ends it, there too', async () => {
+    it('a question that no message can answer ends it', async () => {
       server.look = () => ({ status: 'input_required', inputRequests: { roots: { method: 'roots/list' } } });
       const task = await send(data({}));
       expect([task.status.state, task.status.message.parts[0].text]).toEqual([
@@ -331,7 +331,7 @@ describe('a tool that answers with a task of its server', () => {
       );
     });
 
-    it('a cancel is told to the server', async () => {
+    it('a cancel is sent to the server', async () => {
       const { id } = await send(data({}), { configuration: { returnImmediately: true } });
       await eventually(
         () => rowOf(id),

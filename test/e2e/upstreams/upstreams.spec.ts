@@ -39,7 +39,7 @@ describe('MCP servers as tools', () => {
     ['modern', 'streamable-http', '2026-07-28'],
     ['websocket', 'websocket', '2025-11-25'],
   ] as const)(
-    'AE-77 AE-01 AE-39 AE-46 AE-59 one that speaks %s is registered, listed and called',
+    'AE-77 AE-01 AE-39 AE-46 AE-59 one with %s is registered, listed and called',
     async (kind, transport, version) => {
       const one = await start(kind);
       const { status, body } = await register(one, 'files', { transport, name: 'My files' });
@@ -66,7 +66,7 @@ describe('MCP servers as tools', () => {
     },
   );
 
-  it('AE-37 AE-56 AE-57 the same tool of two servers is two tools, and a hundred calls never cross', async () => {
+  it('AE-37 AE-56 AE-57 the same tool of two servers is two tools, and a hundred calls never mix', async () => {
     const [one, two] = [await start(), await start('modern')];
     const answers = (name: string): void =>
       (name === 'one' ? one : two).add('who', async ({ n }) => {
@@ -120,7 +120,7 @@ describe('MCP servers as tools', () => {
     expect((await call('one__fails')).result).toMatchObject({ isError: true, content: [{ text: 'sorry' }] });
   });
 
-  it('AE-26 AE-28 AE-67 an error of the server keeps its code, text and data; a name that means nothing is -32602', async () => {
+  it('AE-26 AE-28 AE-67 an error of the server keeps its code, text and data; an unknown name is -32602', async () => {
     const one = await start();
     one.add('refuses', () => {
       throw new Refusal(-32042, 'go there first', { url: 'https://example.com/consent' });
@@ -136,7 +136,7 @@ describe('MCP servers as tools', () => {
     expect((await gateway.call('DELETE', '/api/mcp/servers/absent')).status).toBe(404);
   });
 
-  it('AE-21 AE-23 only what the allow list names is there, also for who calls it directly', async () => {
+  it('AE-21 AE-23 only the tools of the allow list exist, also for direct calls', async () => {
     const one = await start();
     one.add('secret', () => ({ content: [] }));
     const { body } = await register(one, 'one', { toolAllowList: ['echo'] });
@@ -150,7 +150,7 @@ describe('MCP servers as tools', () => {
     expect(unnamed.body).toMatchObject({ id: expect.stringMatching(/^[0-9a-f]{8}$/), toolAllowList: [] });
   });
 
-  it('AE-60 a tool that a server adds is listed, and its clients are told', async () => {
+  it('AE-60 a tool that a server adds is listed, and its clients are notified', async () => {
     for (const kind of ['sessions', 'modern'] as const) {
       const one = await start(kind);
       await register(one, kind);
@@ -176,7 +176,7 @@ describe('MCP servers as tools', () => {
     }
   });
 
-  it('AE-18 headers go with every request, sealed at rest, and are never shown', async () => {
+  it('AE-18 headers are sent with every request, sealed at rest, and never shown', async () => {
     const one = await start();
     const { body } = await register(one, 'one', { headers: { Authorization: 'Bearer canary-upstream' } });
     await call('one__echo', { text: 'x' });
@@ -188,7 +188,7 @@ describe('MCP servers as tools', () => {
     expect(said + gateway.log.join()).not.toContain('canary-upstream');
   });
 
-  it('AE-16 AE-18 AE-24 a WebSocket has its headers, comes back when it broke, and is called by its own URLs alone', async () => {
+  it('AE-16 AE-18 AE-24 a WebSocket has its headers, reconnects when it broke, and has only ws and wss URLs', async () => {
     const one = await start('websocket');
     expect((await register(one, 'ws', { headers: { 'X-Key': 'k' } })).body).toMatchObject({ transport: 'websocket' });
     expect((await call('ws__echo', { text: 'a' })).result.content[0].text).toBe('a');
@@ -223,7 +223,7 @@ describe('MCP servers as tools', () => {
     });
   });
 
-  it('AE-47 one that cannot be used is not registered, and says why', async () => {
+  it('AE-47 an unusable server is not registered, with the reason', async () => {
     const one = await start();
     await one.down();
     expect((await register(one, 'one')).status).toBe(502);
@@ -236,7 +236,7 @@ describe('MCP servers as tools', () => {
     expect((await register(one, 'one')).status).toBe(409);
   });
 
-  it('AE-20 AE-27 AE-58 one that goes fails at once, stays listed, and is used again when it is back', async () => {
+  it('AE-20 AE-27 AE-58 an unreachable server fails at once, stays listed, and is used again when it returns', async () => {
     const one = await start();
     await register(one, 'one');
     await call('one__echo', { text: 'x' });
@@ -254,7 +254,7 @@ describe('MCP servers as tools', () => {
     expect((await server('one')).status).toBe('ready');
   });
 
-  it('one that forgot its sessions is asked in a new one, once', async () => {
+  it('a server that lost its sessions gets the request in a new one, once', async () => {
     const one = await start();
     await register(one, 'one');
     await call('one__echo', { text: 'x' });
@@ -264,7 +264,7 @@ describe('MCP servers as tools', () => {
     expect(one.calls).toHaveLength(21);
   });
 
-  it('AE-04 AE-48 unregistered, its tools are gone and calls under way are unavailable', async () => {
+  it('AE-04 AE-48 after it is unregistered, its tools are gone and calls in progress are unavailable', async () => {
     const one = await start();
     let begun = false;
     one.add('sleeps', (_, signal) => {
@@ -283,14 +283,14 @@ describe('MCP servers as tools', () => {
     expect((await call('one__sleeps')).error.code).toBe(-32602);
   });
 
-  it('AE-19 a call ends at the time that its server has', async () => {
+  it('AE-19 a call ends at the timeout of its server', async () => {
     const one = await start();
     one.add('sleeps', () => new Promise(() => undefined));
     await register(one, 'one', { timeoutMs: 200 });
     expect((await call('one__sleeps')).error).toMatchObject({ code: -32201, data: { code: 'remote_timeout' } });
   });
 
-  it('RE-89 policy decides each tool on its canonical name, and who may not discover a server sees none of it', async () => {
+  it('RE-89 policy decides each tool by its canonical name, and a caller that may not discover a server sees none of it', async () => {
     const one = await start();
     await register(one, 'one');
     const forbid = (name: string, text: string) => gateway.call('POST', '/api/policies', { name, text });
@@ -304,7 +304,7 @@ describe('MCP servers as tools', () => {
     expect((await gateway.call('GET', '/api/mcp/servers/one')).status).toBe(200);
   });
 
-  it('a server belongs to its org alone', async () => {
+  it('a server belongs to its org only', async () => {
     const one = await start();
     await register(one, 'one');
     const stranger = await gateway.tokenOf('globex', 'gina', 'admin');
@@ -322,7 +322,7 @@ describe('MCP servers as tools', () => {
     expect(await names()).toContain('one__echo');
   });
 
-  it('AE-45 where an SSE server sends its client is on its own origin, or nowhere', async () => {
+  it('AE-45 an SSE server can send its client only to its own origin', async () => {
     const other = await start();
     const far = other.url.replace('127.0.0.1', 'localhost');
     const hostile = createServer((_, response) => {
@@ -336,7 +336,7 @@ describe('MCP servers as tools', () => {
     await new Promise((closed) => hostile.close(closed));
   });
 
-  it('AE-36 ten servers are one list, in one order, that can be narrowed', async () => {
+  it('AE-36 ten servers are one list, in one order, which can be filtered', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => start()));
     for (const [index, one] of all.entries()) await register(one, `s${index}`);
     const listed = (await names()).filter((name) => name.includes('__'));
@@ -365,7 +365,7 @@ describe('MCP servers as tools', () => {
     }
   });
 
-  it('AE-41 another process lists them without a line of its own, and calls them over one', async () => {
+  it('AE-41 another process lists them without a connection, and opens one for calls', async () => {
     const other = await startTestGateway({}, gateway);
     const one = await start();
     await register(one, 'one');

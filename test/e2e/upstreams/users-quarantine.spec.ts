@@ -26,14 +26,14 @@ const call = (token: string, name = 'own__echo') =>
   gateway.rpc('tools/call', { name, arguments: { text: 'x' } }, token);
 const codeOf = async (...wanted: Parameters<typeof call>) => (await call(...wanted)).error?.data.code;
 const events = async (type: string) => (await gateway.call('GET', `/api/audit/events?type=${type}`)).body.items;
-/** Its server says something else of it, and has one more. */
+/** Changes a tool at the server, and adds one. */
 const change = (): void => {
   const echo = one.tools.get('echo')!;
   one.tools.set('echo', { ...echo, tool: { ...echo.tool, ...said } });
   one.add('new', () => ({ content: [] }));
 };
 
-it('holds a tool that is said otherwise back from the user to whom it is, until an admin approves it for that user', async () => {
+it('holds a changed tool for the user who sees the change, until an admin approves it for that user', async () => {
   const [ann, bob] = [await gateway.tokenOf('default', 'ann'), await gateway.tokenOf('default', 'bob')];
   await gateway.call('POST', '/api/mcp/servers', { id: 'own', url: one.url, userCredentials: 'required' });
   await give(ann);
@@ -98,7 +98,7 @@ it('holds a tool that is said otherwise back from the user to whom it is, until 
   expect((await call(bob)).result.content[0].text).toBe('x');
 });
 
-it('holds what waits for an admin back from users whose first credential it is, until the admin approves it', async () => {
+it('holds waiting tools for users with their first credential, until the admin approves them', async () => {
   const carol = await gateway.tokenOf('default', 'carol');
   await gateway.call('DELETE', at);
   one.tools.clear();

@@ -8,7 +8,7 @@ import { Refusal, TestUpstream, type UpstreamKind } from '../../support/stubs/up
 const kinds = ['sessions', 'sse', 'modern', 'websocket'] as const;
 const transportOf = { sessions: 'streamable-http', sse: 'sse', modern: 'streamable-http', websocket: 'websocket' };
 
-describe('MCP servers that know each user', () => {
+describe('MCP servers with per-user credentials', () => {
   let gateway: TestGateway;
   let ann: string;
   let bob: string;
@@ -24,7 +24,7 @@ describe('MCP servers that know each user', () => {
   });
   afterAll(() => gateway.close());
 
-  /** One that takes only who is known to it. */
+  /** Starts a server that accepts only these users. */
   const start = async (kind: UpstreamKind = 'sessions', known = ['ann', 'bob']): Promise<TestUpstream> => {
     const one = await TestUpstream.start(kind);
     one.admits = ({ authorization }) => known.some((name) => authorization === `Bearer canary-${name}`);
@@ -43,7 +43,7 @@ describe('MCP servers that know each user', () => {
   const call = (token: string, over = gateway, name = 'own__echo') =>
     over.rpc('tools/call', { name, arguments: { text: 'x' } }, token);
 
-  it.each(kinds)('are called by each with the credential of that user, and by no other: %s', async (kind) => {
+  it.each(kinds)('are called with the credential of each user, and with no other: %s', async (kind) => {
     const one = await start(kind);
     expect(await register(one, { transport: transportOf[kind] })).toMatchObject({
       status: 201,
@@ -67,7 +67,7 @@ describe('MCP servers that know each user', () => {
     expect([...seen].sort()).toEqual(['Bearer canary-ann', 'Bearer canary-bob']);
   });
 
-  it.each(kinds)('X2.6 say nobody what the credential of a user is, nor the audit nor a log: %s', async (kind) => {
+  it.each(kinds)('X2.6 reveal the credential of a user to no caller, audit or log: %s', async (kind) => {
     const one = await start(kind);
     const canary = 'canary-ann';
     one.add('refuses', () => {
@@ -96,7 +96,7 @@ describe('MCP servers that know each user', () => {
     expect(kept.length).toBeGreaterThan(0);
   });
 
-  it('have a line of its own for each user, also where both are the same to the server, and of each org', async () => {
+  it('have a separate connection for each user, also when two users are the same to the server, and for each org', async () => {
     const one = await start('sessions', ['same']);
     one.add('who', (_args, _signal, server) => ({ content: [{ type: 'text', text: idOf(server!) }] }));
     await register(one);
@@ -113,7 +113,7 @@ describe('MCP servers that know each user', () => {
     await gateway.call('DELETE', '/api/mcp/servers/own', undefined, stranger);
   });
 
-  it('list to each user what they have for that user', async () => {
+  it('list to each user the tools for that user', async () => {
     const one = await start();
     const toolsOf = (name: string) => {
       one.tools.delete('of-ann');
@@ -145,7 +145,7 @@ describe('MCP servers that know each user', () => {
     await none.close();
   });
 
-  it('close the line of a credential that is taken back or replaced, at once and in every process', async () => {
+  it('close the connection of a removed or replaced credential, at once and in every process', async () => {
     const one = await start('websocket');
     const other = await startTestGateway({}, gateway);
     try {
@@ -184,7 +184,7 @@ describe('MCP servers that know each user', () => {
     }
   });
 
-  it('refuse a credential: one that is given is not kept, one that ended is told of with what to do', async () => {
+  it('refuse a credential: a new one is not stored, an expired one is reported with what to do', async () => {
     const one = await start();
     await register(one);
     expect(await give(ann, 'wrong')).toMatchObject({
@@ -202,7 +202,7 @@ describe('MCP servers that know each user', () => {
       });
   });
 
-  it('are told what they take: other headers, servers without users, and callers without a token are refused', async () => {
+  it('have rules: other headers, servers without user credentials, and callers without a token are refused', async () => {
     const one = await start();
     one.admits = (headers) => headers['x-key'] === 'k' && headers['x-shared'] === 's' && headers['x-user'] === 'u';
     const userHeaders = ['X-Key', 'x-user'];
@@ -232,7 +232,7 @@ describe('MCP servers that know each user', () => {
     expect((await gateway.call('POST', '/api/mcp/servers', reserved)).status).toBe(400);
   });
 
-  it('where it is optional serve others by what they share, and those who have one by that', async () => {
+  it('with optional credentials serve users without one by the shared connection, and users with one by their own', async () => {
     const one = await start('modern', ['all', 'ann']);
     const shared = { userCredentials: 'optional', headers: { authorization: 'Bearer canary-all' } };
     expect((await register(one, shared)).body.tools).toHaveLength(1);
@@ -246,7 +246,7 @@ describe('MCP servers that know each user', () => {
     expect(one.seen.at(-1)!.authorization).toBe('Bearer canary-ann');
   });
 
-  it('get a credential at the place that it was given for, wherever their registration moves', async () => {
+  it('send a credential only to the address for which it was given, also when their registration changes', async () => {
     const [one, thief] = [await start(), await start()];
     thief.admits = () => true;
     await register(one);
@@ -261,7 +261,7 @@ describe('MCP servers that know each user', () => {
     expect((await call(ann)).error.data.code).toBe('credential_required');
   });
 
-  it('of whom admins see who gave one, and take it back; nobody else does', async () => {
+  it('show admins which users have one, and admins can remove it; others cannot', async () => {
     const one = await start();
     await register(one);
     await give(ann, 'ann');
@@ -286,7 +286,7 @@ describe('MCP servers that know each user', () => {
     expect(await gateway.sql('select 1 from mcp_user_credentials')).toEqual([]);
   });
 
-  it('are sealed for user, server and origin; values are in no answer, log, event, job or row', async () => {
+  it('seal credentials for user, server and origin; values are in no answer, log, event, job or row', async () => {
     const one = await start();
     await register(one);
     const said = [await give(ann, 'ann'), await give(bob, 'bob'), await give(ann, 'wrong'), await call(ann)];
@@ -314,7 +314,7 @@ describe('MCP servers that know each user', () => {
     expect(one.seen).toEqual([]);
   });
 
-  it('are called by an agent of ours as whoever sent the message', async () => {
+  it('are called by a published agent with the credential of the sender', async () => {
     const one = await start();
     one.add('add', ({ a }) => ({ content: [{ type: 'text', text: `${String(a)}!` }] }), {
       inputSchema: { type: 'object', properties: { a: { type: 'number' } } },
@@ -334,7 +334,7 @@ describe('MCP servers that know each user', () => {
     expect(new Set(one.seen.map(({ authorization }) => authorization))).toEqual(new Set(['Bearer canary-ann']));
   });
 
-  it('say to clients of a user alone what changed for that user, and ask that one alone', async () => {
+  it('notify changes for a user only to clients of that user, and ask only those', async () => {
     const one = await start();
     one.capabilities.resources = { subscribe: true };
     one.methods.set('resources/list', () => ({ resources: [{ uri: 'test://r', name: 'r' }] }));

@@ -17,12 +17,12 @@ describe('push configurations', () => {
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
     await publish(gateway, { name: 'mute', pushNotifications: false });
   });
-  // One of its own for each: what an earlier test left to be posted arrives nowhere.
+  // Each test has its own sink, so that late posts of an earlier test reach no later one.
   beforeEach(async () => void (sink = await startWebhookSink()));
   afterEach(() => sink.close());
   afterAll(() => gateway.close());
 
-  /** A task that waits for its caller. */
+  /** Creates a task that waits for its caller. */
   const waiting = async (token?: string): Promise<string> =>
     (await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: 'asks', token })).task.id;
   const answer = (taskId: string, token?: string) =>
@@ -44,7 +44,7 @@ describe('push configurations', () => {
       (rows) => rows.length === 0,
     );
 
-  it('are made, answered as they were given, and read without their credentials', async () => {
+  it('are created, returned as given, and read without their credentials', async () => {
     const taskId = await waiting();
     const authentication = { scheme: 'Bearer', credentials: 'c-1' };
     const given = { id: 'mine', url: `${sink.url}/hook`, token: 't-1', authentication };
@@ -72,7 +72,7 @@ describe('push configurations', () => {
     expect(sink.received[0]!.headers['a2a-notification-token']).toBeUndefined();
   });
 
-  it('that fail are woken by their replacement, at the new address and in its words', async () => {
+  it('that fail are retried after their replacement, at the new address and in its format', async () => {
     const taskId = await waiting();
     await create(taskId, { id: 'a', url: `${sink.url}/first` });
     sink.script([500]);
@@ -97,7 +97,7 @@ describe('push configurations', () => {
     ['is gone', 410],
     ['fails', 500],
   ])(
-    'an address that %s after it was replaced says nothing of the new one, which hears what the old one did not take',
+    'an address that %s after it was replaced does not affect the new one, which gets the posts that the old one did not accept',
     async (_how, reply) => {
       const fresh = await startWebhookSink();
       try {
@@ -123,7 +123,7 @@ describe('push configurations', () => {
     },
   );
 
-  it('what was put off goes to a new address at once, in its words', async () => {
+  it('deferred deliveries go to a new address at once, in its format', async () => {
     const taskId = await waiting();
     await create(taskId, { id: 'a' });
     sink.script([500]);
@@ -176,7 +176,7 @@ describe('push configurations', () => {
     expect(await left()).toEqual([]);
   });
 
-  it('RI-25: deleting one stops what was to be posted still; deleting it again is no error', async () => {
+  it('RI-25: a delete stops the remaining posts; a second delete is not an error', async () => {
     const taskId = await waiting();
     await create(taskId, { id: 'a' });
     sink.script([500]);
@@ -195,7 +195,7 @@ describe('push configurations', () => {
     expect(error.code).toBe(-32001);
   });
 
-  it('are listed by pages, the oldest first; a page token serves its own task alone', async () => {
+  it('are listed by pages, oldest first; a page token is valid for its own task only', async () => {
     const [taskId, other] = [await waiting(), await waiting()];
     for (const id of ['c', 'a', 'b']) await create(taskId, { id });
     const page = (more: object) => asks('ListTaskPushNotificationConfigs', { taskId, pageSize: 2, ...more });
@@ -207,7 +207,7 @@ describe('push configurations', () => {
     expect(misused.code).toBe(-32602);
   });
 
-  it('abuse 28: are ten of a task at most, however many are made at once', async () => {
+  it('abuse 28: are at most ten per task, also with concurrent requests', async () => {
     const taskId = await waiting();
     const made = await Promise.all(
       Array.from({ length: 40 }, () =>
@@ -231,7 +231,7 @@ describe('push configurations', () => {
     expect(rows).toHaveLength(10);
   });
 
-  it('of a task of somebody else look as if there were no such task', async () => {
+  it("of another caller's task look as if the task did not exist", async () => {
     const [mallory, gina] = await Promise.all([
       gateway.tokenOf('default', 'mallory'),
       gateway.tokenOf('globex', 'gina', 'admin'),
@@ -259,7 +259,7 @@ describe('push configurations', () => {
     expect(await gateway.sql('select id from push_configs where task_id = $1', [taskId])).toEqual([{ id: 'a' }]);
   });
 
-  it('are none of an agent whose card does not offer them', async () => {
+  it('are refused for an agent with a card that does not offer them', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: 'mute' });
     const error = await rpcError(
       gateway,
@@ -270,20 +270,20 @@ describe('push configurations', () => {
     expect(error.code).toBe(-32003);
   });
 
-  it('that come with a message and are denied name the policy, and leave a denial on record', async () => {
+  it('that come with a message and are denied name the policy, and the denial is audited', async () => {
     const text = `forbid(principal == User::"mute", action == Action::"push_configure", resource);`;
     expect((await gateway.call('POST', '/api/policies', { name: 'mute', text })).status).toBe(201);
     const params = { message: userMessage('x'), configuration: { taskPushNotificationConfig: { url: sink.url } } };
     const { data } = await refused('SendMessage', params, { token: await gateway.tokenOf('default', 'mute') });
     expect(JSON.stringify(data)).toContain('mute');
-    await asks('SendMessage', params); // what is permitted is no act of its own
+    await asks('SendMessage', params); // a permitted configuration is not a separate act
     const { items } = (await gateway.call('GET', '/api/audit/decisions?decision=deny')).body;
     expect(items).toMatchObject([{ action: 'push_configure', policyIds: ['mute'], outcome: 'denied' }]);
     const events = await gateway.sql(`select event from audit_events where event->'resource'->>'id' = 'new'`);
     expect(events).toHaveLength(1);
   });
 
-  it('abuse 27: are refused when a header could not hold them', async () => {
+  it('abuse 27: are refused when a header cannot hold them', async () => {
     const taskId = await waiting();
     const url = sink.url;
     for (const bad of [
@@ -326,7 +326,7 @@ describe('push configurations', () => {
     expect(sealed).toEqual({ token: expect.stringMatching(/^v1\./), authentication: expect.stringMatching(/^v1\./) });
   });
 
-  it('whose sealed secrets were moved to another row are not posted', async () => {
+  it('with sealed secrets from another row are not posted', async () => {
     const taskId = await waiting();
     await create(taskId, { id: 'a', token: 'token-of-a' });
     await create(taskId, { id: 'b', url: `${sink.url}/b` });
@@ -348,7 +348,7 @@ describe('push configurations', () => {
     await asks('DeleteTaskPushNotificationConfig', { taskId, id: 'b' });
   });
 
-  it('are dropped with what was posted when they are older than tasks are kept', async () => {
+  it('are dropped with their deliveries when they are older than the retention of tasks', async () => {
     const taskId = await waiting();
     await create(taskId, { id: 'a' });
     await answer(taskId);

@@ -48,7 +48,7 @@ describe('the deliveries of an org', () => {
       return false;
     }
   };
-  it('RI-43 bear X-Rine-Signature for a configuration that asks for it, and nothing in clear', async () => {
+  it('RI-43 have X-Rine-Signature for a configuration that asks for it, and no secret in clear text', async () => {
     const mac = (key: string | Buffer, text: string) =>
       `sha256=${createHmac('sha256', key).update(text).digest('hex')}`;
     await send({ authentication: { scheme: 'X-Rine-Signature', credentials: 'shared-secret-of-the-receiver' } });
@@ -65,7 +65,7 @@ describe('the deliveries of an org', () => {
     await gateway.call('DELETE', `/api/webhooks/secrets/${id}`);
   });
 
-  it('are signed with the secret of the org, in turn with the one before it, and with no other', async () => {
+  it('are signed with the secret of the org, during a rotation also with the previous one, and with no other', async () => {
     await send();
     expect((await got(3))[0]!.headers['webhook-signature']).toBeUndefined();
 
@@ -106,7 +106,7 @@ describe('the deliveries of an org', () => {
     expect(JSON.stringify(kept)).not.toContain(third.secret.slice(6, 20));
   });
 
-  it('are signed with all of several secrets that were made at once, and the last of them has no end', async () => {
+  it('are signed with all of several secrets that were created at the same time; the last of them does not expire', async () => {
     for (let round = 0; round < 5; round++) {
       const made = await Promise.all([makeSecret(600), makeSecret(600), makeSecret(600)]);
       const { items } = (await gateway.call('GET', '/api/webhooks/secrets')).body;
@@ -115,7 +115,7 @@ describe('the deliveries of an org', () => {
     }
   });
 
-  it('carry a token of ours where the scheme is Bearer and no credentials are given', async () => {
+  it('have a token of the gateway when the scheme is Bearer and no credentials are given', async () => {
     const taskId = await send({ authentication: { scheme: 'Bearer' } });
     const [post] = await got(1);
     const { body: jwks } = await gateway.call('GET', '/.well-known/jwks.json');
@@ -129,7 +129,7 @@ describe('the deliveries of an org', () => {
     expect(payload.exp! - payload.iat!).toBe(300);
   });
 
-  it('keep nothing of that token when a receiver says it back', async () => {
+  it('store nothing of that token when a receiver returns it', async () => {
     sink.script(['say back']);
     const test = { url: sink.url, authentication: { scheme: 'Bearer' } };
     const { body } = await gateway.call('POST', '/api/webhooks/test', test);
@@ -141,7 +141,7 @@ describe('the deliveries of an org', () => {
     const taskId = await send();
     await got(3);
     await settled(taskId, 'delivered');
-    // A thousand older ones of the same configuration.
+    // Inserts a thousand older deliveries of the same configuration.
     await gateway.sql(
       `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, created_at, body)
        select gen_random_uuid(), org_id, task_id, config_id, 100 + n, 'dead', created_at - n * interval '1 second', '{}'
@@ -153,10 +153,10 @@ describe('the deliveries of an org', () => {
     const second = (await replay({ cursor: first.nextCursor })).body;
     expect([first.replayed, second]).toEqual([1_000, { replayed: 3, nextCursor: null }]);
     expect((await replay({ state: 'dead', cursor: first.nextCursor })).status).toBe(400);
-    await gateway.sql(`update push_configs set state = 'disabled' where task_id = $1`, [taskId]); // the rest is not posted
+    await gateway.sql(`update push_configs set state = 'disabled' where task_id = $1`, [taskId]); // no more posts
   });
 
-  it('RI-44: are listed, the newest first, by state, and none of another org', async () => {
+  it('RI-44: are listed, newest first, by state, and none of another org', async () => {
     sink.script([500]);
     const taskId = await send();
     await got(1);
@@ -212,7 +212,7 @@ describe('the deliveries of an org', () => {
       expect((await gateway.call('GET', `/api/webhooks/deliveries?${query}`)).status).toBe(400);
   });
 
-  it('are not sent anew beside another of their configuration that is on its way', async () => {
+  it('are not sent again while another delivery of their configuration is in progress', async () => {
     const taskId = await send();
     await settled(taskId, 'delivered');
     const { items } = await list(`taskId=${taskId}`);
@@ -239,7 +239,7 @@ describe('the deliveries of an org', () => {
     );
   });
 
-  it('that are taken from a process that is lost say what their configuration wants by now', async () => {
+  it('that are taken over from a lost process use the current configuration', async () => {
     const taskId = await send();
     await settled(taskId, 'delivered');
     await gateway.sql(
@@ -259,7 +259,7 @@ describe('the deliveries of an org', () => {
     expect(row.body).toBe(last!.text);
   });
 
-  it('that were given up are delivered anew, with the same id and body and the whole schedule', async () => {
+  it('that are dead are delivered again, with the same id and body and the whole schedule', async () => {
     sink.script([500], true);
     const taskId = await send();
     await eventually(
@@ -295,7 +295,7 @@ describe('the deliveries of an org', () => {
     expect((await gateway.call('POST', '/api/webhooks/deliveries/replay', {})).status).toBe(400);
   });
 
-  it('to who is gone are not delivered anew', async () => {
+  it('for a removed receiver are not delivered again', async () => {
     sink.script([410]);
     const taskId = await send();
     const dead = await eventually(
@@ -310,7 +310,7 @@ describe('the deliveries of an org', () => {
   });
 
   it.each(['v1', 'v0.3', 'task', 'reyn'])(
-    'a test event in the words of %s says what the receiver answered',
+    'a test event in the format of %s returns the answer of the receiver',
     async (format) => {
       sink.script([{ status: 418, body: 'a teapot with token-9' }]);
       const { secret } = await makeSecret(0);
@@ -333,7 +333,7 @@ describe('the deliveries of an org', () => {
     },
   );
 
-  it('abuse 20: a test event goes nowhere that may not be called', async () => {
+  it('abuse 20: a test event is not sent to a forbidden address', async () => {
     for (const url of ['http://169.254.169.254/', 'http://10.0.0.1/'])
       expect((await gateway.call('POST', '/api/webhooks/test', { url })).body.code).toBe('url_not_allowed');
   });

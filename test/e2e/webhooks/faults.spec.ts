@@ -16,7 +16,7 @@ const allOver = (gateway: TestGateway, taskId: string, count: number) =>
     (rows) => rows.length >= count && rows.every(({ status }) => status === 'delivered'),
   );
 
-describe('webhooks of processes that come and go', () => {
+describe('webhooks of processes that start and stop', () => {
   let first: TestGateway;
   let sink: WebhookSink;
 
@@ -26,7 +26,7 @@ describe('webhooks of processes that come and go', () => {
     await sink.close();
   });
 
-  it('are posted by the next process when one stops in the middle, nothing twice', async () => {
+  it('are posted by the next process when one stops in the middle, none twice', async () => {
     first = await startTestGateway();
     await publish(first);
     const stopped = await startTestGateway({}, first);
@@ -114,7 +114,7 @@ describe('webhooks of processes that come and go', () => {
     }
   });
 
-  it('are left to whoever holds them, until it is gone or its lease ran out', async () => {
+  it('are left to their holder, until it is gone or its lease has expired', async () => {
     first = await startTestGateway();
     await publish(first);
     const other = await startTestGateway({ RIALTO_ROLE: 'api' }, first);
@@ -163,7 +163,7 @@ describe('webhooks of processes that come and go', () => {
   });
 });
 
-describe('webhooks where private addresses are closed', () => {
+describe('webhooks with private addresses forbidden', () => {
   let gateway: TestGateway;
   let sink: WebhookSink;
 
@@ -177,7 +177,7 @@ describe('webhooks where private addresses are closed', () => {
     await sink.close();
   });
 
-  it('abuse 20: are refused where they are made, and no task comes of their message', async () => {
+  it('abuse 20: are refused at configuration, and their message creates no task', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') });
     const port = new URL(sink.url).port;
     for (const url of [
@@ -203,7 +203,7 @@ describe('webhooks where private addresses are closed', () => {
     expect(await gateway.sql('select from a2a_tasks')).toHaveLength(1);
   });
 
-  it('abuse 20 23: are refused again when they are posted, and nobody learns of the port', async () => {
+  it('abuse 20 23: are refused again at the post, and no caller learns of the port', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') });
     const closed = 'http://127.0.0.1:9/';
     for (const [id, url] of Object.entries({ open: sink.url, closed })) {

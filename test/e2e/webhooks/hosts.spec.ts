@@ -29,7 +29,7 @@ const allDelivered = (gateway: TestGateway, taskIds: readonly string[], withinMs
     withinMs,
   );
 const tasks = (count: number, make: () => Promise<string>) => Promise.all(Array.from({ length: count }, make));
-/** Every post once, and those of a task in the order of its events. */
+/** Checks that every post arrived once, and those of a task in the order of its events. */
 const inOrder = (sink: WebhookSink): void => {
   const ids = sink.received.map(({ headers }) => headers['webhook-id']);
   expect(new Set(ids).size).toBe(ids.length);
@@ -59,14 +59,14 @@ describe('hosts that receive webhooks', () => {
   });
   afterAll(() => gateway.close());
 
-  /** A counter that never counted is not there. */
+  /** Reads a counter; one that never counted is absent and reads 0. */
   const metric = async (series: string): Promise<number> => {
     const text = await (await fetch(`http://127.0.0.1:${gateway.gateway.metricsPort}/metrics`)).text();
     const line = text.split('\n').find((each) => each.startsWith(`${series} `));
     return Number(line?.slice(series.length + 1) ?? 0);
   };
 
-  /** Of those that are put off: who is not called does not come while a test lasts. */
+  /** Moves the due time of deferred deliveries by an hour, so that only a wake-up can send them during a test. */
   const comesDueByItselfAnHourLater = (): void => {
     const { enter } = DeliveryAdmission.prototype;
     jest.spyOn(DeliveryAdmission.prototype, 'enter').mockImplementation(async function (
@@ -78,7 +78,7 @@ describe('hosts that receive webhooks', () => {
     });
   };
 
-  it('abuse 28: get so many posts at once, of all tenants together; who finishes calls the next, and others do not wait', async () => {
+  it('abuse 28: get a limited number of posts at once, over all tenants; the next post follows an end, and other hosts do not wait', async () => {
     comesDueByItselfAnHourLater();
     const release = slow!.hold();
     slow!.delay(150);
@@ -100,7 +100,7 @@ describe('hosts that receive webhooks', () => {
     expect(await metric('rialto_webhooks_waiting')).toBe(0);
   });
 
-  it('abuse 28: that are down are left alone but for one post at a time; what waits counts no try, and goes out when they are back', async () => {
+  it('abuse 28: that are down get one post at a time; deferred deliveries count no attempt, and are sent when the host is back', async () => {
     const before = await metric('rialto_webhook_put_off_total{why="down"}');
     let ahead = 0;
     const elapsed = systemClock.elapsed.bind(systemClock);
@@ -118,10 +118,10 @@ describe('hosts that receive webhooks', () => {
     expect(slow!.received.length).toBeGreaterThanOrEqual(10);
     expect(slow!.received.length).toBeLessThanOrEqual(13);
     expect(untried.length).toBe(30 - slow!.received.length);
-    // Ten seconds, and a slot of 20 ms for each before it.
+    // Ten seconds, and a slot of 20 ms for each one before it.
     for (const { wait } of untried) expect(wait).toBeLessThan(11);
     expect(await metric('rialto_webhook_breakers_open')).toBe(1);
-    // Those that came while the host was only busy are put off for that first, ten seconds and more.
+    // Deliveries that came while the host was only busy are first deferred for that reason, for ten seconds and more.
     await eventually(
       async () => (await metric('rialto_webhook_put_off_total{why="down"}')) - before,
       (putOff) => putOff >= untried.length,
@@ -156,7 +156,7 @@ describe('hosts that receive webhooks', () => {
     expect(await metric('rialto_webhook_breakers_open')).toBe(0);
   });
 
-  it('what waits for room is found by the next process when this one is gone', async () => {
+  it('deliveries that wait for a slot are found by the next process after this one is gone', async () => {
     const first = await startTestGateway({ RIALTO_ROLE: 'api' });
     const begin = () => startTestGateway({ RIALTO_WEBHOOK_MAX_PER_HOST: '1' }, first);
     try {
@@ -204,7 +204,7 @@ describe('how receivers answer', () => {
   const again = { state: 'pending', config: 'failing', reason: null };
 
   it.each<[string, Reply, object, number, number]>([
-    ['200 but breaks off', 'break off', { status: null, error: 'remote_transport', ...again }, 4, 6],
+    ['200 but the connection breaks', 'break off', { status: null, error: 'remote_transport', ...again }, 4, 6],
     [
       '301',
       { status: 301, headers: { location: 'http://127.0.0.1:9/' } },
@@ -244,7 +244,7 @@ describe('how receivers answer', () => {
     expect(sink.received[1]!.text).toBe(sink.received[0]!.text);
   });
 
-  it('F34: 200 after a while is taken, once', async () => {
+  it('F34: a slow 200 is accepted, once', async () => {
     sink.delay(2_500);
     const taskId = await send(gateway, sink.url);
     const [first] = await firstTry(taskId);
@@ -254,7 +254,7 @@ describe('how receivers answer', () => {
     inOrder(sink);
   });
 
-  it('F34: a certificate that has expired takes nothing', async () => {
+  it('F34: a receiver with an expired certificate accepts nothing', async () => {
     let requests = 0;
     const server = createTlsServer(expiredTls, (_request, response) => {
       requests++;

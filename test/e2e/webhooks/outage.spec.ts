@@ -6,16 +6,16 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
 const hour = 3_600;
-/** Seconds from a try that failed to the next. */
+/** Seconds from each failed attempt to the next. */
 const slots = [5, 300, 1_800, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour];
 const untilNext = (heads: readonly { wait: number }[]): number => Math.min(...heads.map(({ wait }) => wait));
-/** Between two tries nothing is put off for longer than a breaker stays open. */
+/** Seconds that a breaker stays open: between two attempts no delivery is deferred for longer. */
 const longestOpen = 61;
 
 describe('a receiver that is down for 75 hours', () => {
   let gateway: TestGateway;
   let [down, fine]: WebhookSink[] = [];
-  /** Seconds that went by. */
+  /** Simulated seconds that have passed. */
   let virtual = 0;
 
   beforeAll(async () => {
@@ -32,7 +32,7 @@ describe('a receiver that is down for 75 hours', () => {
     await Promise.all([down!.close(), fine!.close()]);
   });
 
-  /** A task whose three last events both receivers are owed. */
+  /** Creates a task with three last events that both receivers must get. */
   const send = async (): Promise<string> => {
     const asks = { agent: 'asks' };
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('hi') }, asks);
@@ -56,7 +56,7 @@ describe('a receiver that is down for 75 hours', () => {
       ({ length }) => length === 0,
     );
   const sweep = () => gateway.gateway.get(WebhookSweeper).sweep();
-  /** Time passes until something is due, and it is tried. */
+  /** Advances the time until a delivery is due, and attempts it. */
   const pass = async (heads: readonly { wait: number }[]): Promise<void> => {
     const seconds = untilNext(heads) + 0.01;
     virtual += seconds;
@@ -69,7 +69,7 @@ describe('a receiver that is down for 75 hours', () => {
     await settled();
   };
 
-  it('F33: gets everything once it is back, in order, each once; others notice nothing, and nothing piles up', async () => {
+  it('F33: gets everything when it is back, in order, each once; other receivers are not affected, and nothing accumulates', async () => {
     down!.script([503], true);
     const taskIds = await Promise.all([send(), send(), send()]);
     await settled();

@@ -3,7 +3,7 @@ import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
-describe('the webhooks of somebody else of the org', () => {
+describe('the webhooks of another caller of the org', () => {
   let gateway: TestGateway;
   let sink: WebhookSink;
   let [alice, mallory, viewer]: string[] = [];
@@ -37,7 +37,7 @@ describe('the webhooks of somebody else of the org', () => {
     counted: (await read('deliveries/summary', token)).body.counts.delivered,
   });
 
-  it('are not there for members and viewers, all of them for admins, and one`s own for oneself', async () => {
+  it('are invisible to members and viewers; admins see all, and each caller its own', async () => {
     const all = { deliveries: 3, ofTask: 3, configs: 1, counted: 3 };
     const none = { deliveries: 0, ofTask: 0, configs: 0, counted: 0 };
     expect(await lists()).toEqual(all);

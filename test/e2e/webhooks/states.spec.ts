@@ -18,7 +18,7 @@ describe('the states of push configurations', () => {
   afterEach(() => sink.close());
   afterAll(() => gateway.close());
 
-  /** A task that waits for its caller. */
+  /** Creates a task that waits for its caller. */
   const waiting = async (): Promise<string> =>
     (await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: 'asks' })).task.id;
   const answer = (taskId: string) =>
@@ -44,15 +44,15 @@ describe('the states of push configurations', () => {
       () => rows(taskId),
       (all) => all.length === count && all.every(({ status }) => status !== 'pending'),
     );
-  /** What the org was told of a configuration, in its order. */
-  const told = async (taskId: string): Promise<any[]> => {
+  /** Returns the webhook events in the audit of a task, in order. */
+  const auditOf = async (taskId: string): Promise<any[]> => {
     const events = await gateway.sql(
       `select event from audit_events where type like 'webhook.%' and event->>'taskId' = $1 order by at, id`,
       [taskId],
     );
     return events.map(({ event }) => [event.type, event.reason]);
   };
-  it('RI-45: are switched off and on, as often as somebody likes; what waited is given up and can be replayed', async () => {
+  it('RI-45: can be switched off and on repeatedly; waiting deliveries become dead and can be replayed', async () => {
     const taskId = await waiting();
     const id = 'mine / ours?';
     await create(taskId, id);
@@ -101,7 +101,7 @@ describe('the states of push configurations', () => {
     ]);
   });
 
-  it('RI-45: an inactive one hears nothing of what happens, an active one again all that comes', async () => {
+  it('RI-45: an inactive one gets no events, an active one gets all later events', async () => {
     const taskId = await waiting();
     await create(taskId, 'a');
     await turn(taskId, 'a', 'deactivate');
@@ -116,7 +116,7 @@ describe('the states of push configurations', () => {
     expect(sink.received).toHaveLength(3);
   });
 
-  it('RI-45: what is on its way when one is switched off ends as it ends', async () => {
+  it('RI-45: a post in progress at the switch ends normally', async () => {
     const taskId = await waiting();
     await create(taskId, 'a');
     const release = sink.hold();
@@ -136,7 +136,7 @@ describe('the states of push configurations', () => {
     expect(sink.received).toHaveLength(1);
   });
 
-  it('RI-45: what was on its way when one was switched off and on is delivered or dead, and not tried again', async () => {
+  it('RI-45: a post in progress during a switch off and on is delivered or dead, and not tried again', async () => {
     for (const [reply, expected] of [
       [500, ['dead', 'deactivated']],
       [200, ['delivered', null]],
@@ -168,7 +168,7 @@ describe('the states of push configurations', () => {
     }
   });
 
-  it('RI-45: the same address twice is a conflict here, whoever is first, and none at the A2A doors', async () => {
+  it('RI-45: the same address twice is a conflict here, in either order, and is allowed at the A2A doors', async () => {
     const taskId = await waiting();
     const made = await Promise.all(
       Array.from({ length: 8 }, () => gateway.call('POST', '/api/webhooks/configs', { taskId, url: `${sink.url}/a` })),
@@ -222,7 +222,7 @@ describe('the states of push configurations', () => {
     expect(await config(taskId, 'a')).toMatchObject({ state: 'active' });
   });
 
-  it('tell their org when they fail, exhaust a delivery and recover, once each', async () => {
+  it('notify their org when they fail, exhaust a delivery and recover, once each', async () => {
     const taskId = await waiting();
     await create(taskId, 'a');
     sink.script(Array<number>(10).fill(500));
@@ -237,7 +237,7 @@ describe('the states of push configurations', () => {
       () => sink.received.length >= 12,
     );
     await over(taskId, 3);
-    expect(await told(taskId)).toEqual([
+    expect(await auditOf(taskId)).toEqual([
       ['webhook.failing', undefined],
       ['webhook.exhausted', undefined],
       ['webhook.recovered', undefined],
@@ -248,7 +248,7 @@ describe('the states of push configurations', () => {
     expect(JSON.stringify(events.body)).not.toContain('canary');
   });
 
-  it('recover with all that waits as soon as the first is delivered by hand, whatever it was to wait for', async () => {
+  it('recover with all waiting deliveries when the first one is delivered by hand, despite its wait', async () => {
     const taskId = await waiting();
     await create(taskId, 'a');
     sink.script([500]);
@@ -266,7 +266,7 @@ describe('the states of push configurations', () => {
     expect(sink.received).toHaveLength(4);
   });
 
-  it('are disabled after five days of nothing but failure, not before, and hear no more until somebody activates them', async () => {
+  it('are disabled after five days of failures only, not before, and get no events until they are activated', async () => {
     const taskId = await waiting();
     await create(taskId, 'a');
     await create(taskId, 'b', `${sink.url}/b`);
@@ -297,7 +297,7 @@ describe('the states of push configurations', () => {
       ['dead', 'failing'],
       ['dead', 'failing'],
     ]);
-    const events = await told(taskId);
+    const events = await auditOf(taskId);
     expect(events.filter(([type]) => type === 'webhook.disabled')).toEqual([['webhook.disabled', 'failing']]);
 
     sink.script([200], true);
@@ -311,7 +311,7 @@ describe('the states of push configurations', () => {
     );
   });
 
-  /** A run, or the next turn of one, as Reyn's callers send it. */
+  /** Sends a run, or the next turn of one, as callers of Reyn do. */
   const run = (text: string, path: string, task_id?: string) => {
     const message = { kind: 'message', messageId: `m-${Math.random()}`, role: 'user', parts: [{ kind: 'text', text }] };
     const params = { message, webhook_url: `${sink.url}${path}`, ...(task_id && { task_id }) };
@@ -323,7 +323,7 @@ describe('the states of push configurations', () => {
       ({ body }) => is(body),
     );
 
-  it('RY-36: a dead channel is left alone for the rest of its run, whoever names it again, and the run says so', async () => {
+  it('RY-36: a dead channel gets no more posts in its run, also when it is named again, and the run shows that', async () => {
     sink.script([404], true);
     const { id } = await run('paint', '/run');
     await runBecomes(id, ({ status, webhook }) => status === 'input-required' && webhook?.state === 'disabled');
@@ -335,7 +335,7 @@ describe('the states of push configurations', () => {
     expect(body.items.every(({ state, configReason }: any) => state === 'dead' && configReason === 'dead')).toBe(true);
   });
 
-  it('RY-36: another address in the same run is a channel of its own', async () => {
+  it('RY-36: another address in the same run is a separate channel', async () => {
     sink.script([404]);
     const { id } = await run('paint', '/run');
     await runBecomes(id, ({ webhook }) => webhook?.state === 'disabled');

@@ -12,7 +12,7 @@ const legacyMessage = (text: string) => ({
   role: 'user',
   parts: [{ kind: 'text', text }],
 });
-/** ProtoJSON leaves out what is false. */
+/** Removes false values, which ProtoJSON omits. */
 const withoutFalse = (body: object) =>
   JSON.parse(JSON.stringify(body, (_name, value: unknown) => (value === false ? undefined : value))) as object;
 const old = { headers: { 'A2A-Version': '0.3' } };
@@ -50,7 +50,7 @@ describe('webhooks', () => {
       `select id, seq, status, attempts, body, last_status, last_error from webhook_deliveries where task_id = $1 order by config_id, seq`,
       [taskId],
     );
-  /** The deliveries of a task, once so many are over. */
+  /** Waits until a task has at least `count` deliveries, all ended, and returns them. */
   const ended = (taskId: string, count = 3) =>
     eventually(
       () => deliveries(taskId),
@@ -58,7 +58,7 @@ describe('webhooks', () => {
     );
   const hurried = () => hurry(gateway);
 
-  it('posts every event in its order, one at a time, as the StreamResponse that the SDK reads', async () => {
+  it('posts every event in its order, one at a time, as a StreamResponse that the SDK parses', async () => {
     sink.delay(30);
     const taskId = await send('one two three', 'chunks');
     await ended(taskId, 8);
@@ -75,7 +75,7 @@ describe('webhooks', () => {
     expect(StreamResponse.fromJSON(sink.received.at(-1)!.body).payload).toMatchObject({ $case: 'statusUpdate' });
   });
 
-  it('RI-41: carries the token, the credentials and an id of its own', async () => {
+  it('RI-41: has the token, the credentials and a unique id', async () => {
     const authentication = { scheme: 'Bearer', credentials: 'cred-1' };
     await send('hi', 'echo', { token: 'token-1', authentication });
     const posts = await got(3);
@@ -91,14 +91,14 @@ describe('webhooks', () => {
     expect(new Set(posts.map(({ headers }) => headers['webhook-id'])).size).toBe(3);
   });
 
-  it('sends no header for what was not given', async () => {
+  it('sends no header for absent members', async () => {
     await send('hi', 'echo', { authentication: { scheme: 'Basic' } });
     const [{ headers }] = (await got(1)) as [Received];
     for (const name of ['authorization', 'x-a2a-notification-token', 'a2a-notification-token'])
       expect(headers[name]).toBeUndefined();
   });
 
-  it('tries again what was not taken, byte for byte under the same id, before anything later', async () => {
+  it('retries a refused post, byte for byte under the same id, before any later one', async () => {
     sink.script([503, 503, 200]);
     const taskId = await send('hi', 'echo');
     await got(1);
@@ -122,7 +122,7 @@ describe('webhooks', () => {
     ]);
   });
 
-  it('posts nothing twice because its outcome could not be written at once', async () => {
+  it('posts nothing twice when its outcome could not be stored at once', async () => {
     const delivered = jest.spyOn(gateway.gateway.get(DeliveryStore), 'delivered');
     delivered.mockRejectedValueOnce(new Error('deadlock detected'));
     const taskId = await send('hi', 'echo');
@@ -134,7 +134,7 @@ describe('webhooks', () => {
     expect(sink.received).toHaveLength(3);
   });
 
-  it('waits about five seconds before the second try, and after it up to twice as long as planned when asked to', async () => {
+  it('waits about five seconds before the second attempt, and later up to twice the schedule when the receiver asks for it', async () => {
     sink.script([500, { status: 429, headers: { 'retry-after': '3600' } }]);
     const taskId = await send('hi', 'echo');
     const waits = (least: number) =>
@@ -152,7 +152,7 @@ describe('webhooks', () => {
     for (const { wait } of await waits(500)) expect(wait).toBeLessThanOrEqual(600);
   });
 
-  it('takes a broken answer for none, and keeps the beginning of a long one', async () => {
+  it('treats a broken answer as a failure, and stores the beginning of a long one', async () => {
     sink.script(['break off', { status: 200, body: 'x'.repeat(50_000) }]);
     const taskId = await send('hi', 'echo');
     await got(1);
@@ -183,7 +183,7 @@ describe('webhooks', () => {
     }
   });
 
-  it('posts nothing more to who is gone', async () => {
+  it('posts nothing more to a removed receiver', async () => {
     sink.script([200, 410]);
     const taskId = await send('hi', 'echo');
     const rows = await ended(taskId);
@@ -198,7 +198,7 @@ describe('webhooks', () => {
     expect(sink.received).toHaveLength(2);
   });
 
-  it('gives up a delivery after ten tries and goes on with the next', async () => {
+  it('abandons a delivery after ten attempts and continues with the next', async () => {
     sink.script(Array<number>(10).fill(500));
     const taskId = await send('hi', 'echo');
     await got(1);
@@ -211,7 +211,7 @@ describe('webhooks', () => {
     ]);
   });
 
-  it('gives up an event that cannot be put into words as it does any other', async () => {
+  it('abandons an event that cannot be encoded like any other', async () => {
     sink.script([500]);
     const pushNotificationConfig = { url: sink.url };
     const params = { message: legacyMessage('hi'), configuration: { blocking: false, pushNotificationConfig } };
@@ -229,7 +229,7 @@ describe('webhooks', () => {
     ]);
   });
 
-  it('(N14) RI-40: posts the bare Task where it was asked for by the older name, as of each change of its state', async () => {
+  it('(N14) RI-40: posts the bare Task for the older configuration name, as of each change of its state', async () => {
     const { task } = await rpc(
       gateway,
       'SendMessage',
@@ -241,7 +241,7 @@ describe('webhooks', () => {
       ({ status }) => status.state === 'TASK_STATE_INPUT_REQUIRED',
     );
     const pushNotificationConfig = { url: sink.url, token: 't' };
-    // The task is over when the second event is first posted.
+    // The task has ended when the second event is first posted.
     sink.script([500]);
     await rpc(gateway, 'tasks/pushNotification/set', { id: task.id, pushNotificationConfig }, { agent: 'asks' });
     await rpc(gateway, 'SendMessage', { message: userMessage('red', { taskId: task.id }) }, { agent: 'asks' });
@@ -277,15 +277,15 @@ describe('webhooks', () => {
     }
   });
 
-  it('RY-15: webhook_url alone is answered with the task at once, however long the work takes', async () => {
+  it('RY-15: webhook_url alone returns the task at once, for any duration of the work', async () => {
     const params = { message: legacyMessage('hi'), webhook_url: sink.url };
     const task = await rpc(gateway, 'message/send', params, { agent: 'asleep' });
-    // Who had waited, be it for a moment, would be told that it is working.
+    // A call that waited, even for a moment, would return the state working.
     expect([task.kind, task.status, task.task.status.state]).toEqual(['task', 'running', 'submitted']);
     await rpc(gateway, 'tasks/cancel', { id: task.id }, { agent: 'asleep' });
   });
 
-  it('RY-25 RY-33: webhook_url hears each transition of the run, in order', async () => {
+  it('RY-25 RY-33: webhook_url gets each transition of the run, in order', async () => {
     const asked = await rpc(
       gateway,
       'message/send',
@@ -311,7 +311,7 @@ describe('webhooks', () => {
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
   });
 
-  it('RY-34: a deaf webhook harms no task', async () => {
+  it('RY-34: a failing webhook does not affect its task', async () => {
     sink.script([500], true);
     const params = { message: legacyMessage('hi'), webhook_url: sink.url };
     const { id } = await rpc(gateway, 'message/send', params);
@@ -324,7 +324,7 @@ describe('webhooks', () => {
     );
   });
 
-  it('RY-35 RY-36: three tries half a second and two apart, then the run is left alone', async () => {
+  it('RY-35 RY-36: three attempts half a second and two apart, then no more posts in the run', async () => {
     sink.script([500, 'break off', 503, 500], true);
     const { id } = await rpc(gateway, 'message/send', { message: legacyMessage('hi'), webhook_url: sink.url });
     const rows = await ended(id);
@@ -333,10 +333,10 @@ describe('webhooks', () => {
     expect(others).toEqual([]);
     expect(two! - one!).toBeGreaterThan(380);
     expect(three! - two!).toBeGreaterThan(1_580);
-    expect(three! - one!).toBeLessThan(60_000); // a third try of the other plan is minutes later
+    expect(three! - one!).toBeLessThan(60_000); // a third attempt of the other schedule would be minutes later
   });
 
-  it('RY-35: a try is over after ten seconds, and made again', async () => {
+  it('RY-35: an attempt ends after ten seconds, and is repeated', async () => {
     sink.script(['hang', 200]);
     const { id } = await rpc(gateway, 'message/send', { message: legacyMessage('hi'), webhook_url: sink.url });
     expect((await ended(id)).map(({ status }) => status)).toEqual(['delivered', 'skipped', 'delivered']);
@@ -345,7 +345,7 @@ describe('webhooks', () => {
     expect(two!.at - one!.at).toBeLessThan(30_000);
   });
 
-  it('RY-35: what is refused is not tried again', async () => {
+  it('RY-35: a refused post is not repeated', async () => {
     sink.script([404], true);
     const { id } = await rpc(gateway, 'message/send', { message: legacyMessage('hi'), webhook_url: sink.url });
     expect((await ended(id)).map(({ status, attempts }) => [status, attempts])).toEqual([
@@ -356,7 +356,7 @@ describe('webhooks', () => {
     expect(sink.received).toHaveLength(1);
   });
 
-  it('posts to each configuration by itself: one that hangs holds no other', async () => {
+  it('posts to each configuration separately: a hanging receiver delays no other', async () => {
     const other = await startWebhookSink();
     try {
       sink.script(['hang'], true);
@@ -373,7 +373,7 @@ describe('webhooks', () => {
         () => other.received,
         (all) => all.some(({ body }) => body.statusUpdate?.status.state === 'TASK_STATE_CANCELED'),
       );
-      // The first post to the one that hangs is not over yet.
+      // The first post to the hanging receiver has not ended yet.
       expect(sink.received).toHaveLength(1);
       const tries = 'select a.number from webhook_attempts a join webhook_deliveries d on d.id = a.delivery_id';
       expect(await gateway.sql(`${tries} where d.task_id = $1 and d.config_id <> 'other'`, [taskId])).toEqual([]);

@@ -10,16 +10,16 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import type { GatewayProcess } from '../../support/gateway/process.js';
 import { StrictWebSocket, type WebSocketFrame } from '../../support/clients/strict-websocket.js';
 
-/** One call of gRPC as HTTP/2 brought it. */
+/** One gRPC call as received over HTTP/2. */
 interface GrpcEnd {
   readonly headers: IncomingHttpHeaders;
   readonly messages: Buffer[];
-  /** Absent when the headers were the end. */
+  /** Absent when the headers ended the call. */
   readonly trailers?: IncomingHttpHeaders;
   readonly resetCode: number;
 }
 
-/** The last event of a stream is followed by one clean end, whatever ends it. */
+/** Checks that each stream has one clean end after its last event, for every cause of the end. */
 describe('the ends of streams of gRPC and WebSocket', () => {
   let gateway: TestGateway;
   let session: ClientHttp2Session;
@@ -49,7 +49,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
     stream.end(Buffer.concat([frame, request]));
     return stream;
   };
-  /** Throws when what came is not whole messages, then an end, and nothing after it. */
+  /** Reads a call to its end. Throws when there are incomplete messages or data after the end. */
   const endOf = async (stream: ReturnType<typeof begin>): Promise<GrpcEnd> => {
     const pieces: Buffer[] = [];
     const trailers: IncomingHttpHeaders[] = [];
@@ -83,7 +83,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
   const lastOf = ({ messages }: GrpcEnd) =>
     A2AService.sendStreamingMessage.responseDeserialize(messages.at(-1)!).payload;
 
-  it('SendStreamingMessage: forty at once on one connection', async () => {
+  it('SendStreamingMessage: forty concurrent streams on one connection', async () => {
     const { path } = A2AService.sendStreamingMessage;
     const ends = await Promise.all(Array.from({ length: 40 }, () => endOf(begin(path, sending('chunks')))));
     for (const end of ends) {
@@ -118,7 +118,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
     }
   });
 
-  it('a refusal is an end as well, and the connection serves on', async () => {
+  it('a refusal also ends cleanly, and the connection stays usable', async () => {
     const bytes = subscribing('soon', '01900000-0000-7000-8000-000000000000');
     const { headers, messages, trailers } = await endOf(begin(A2AService.subscribeToTask.path, bytes));
     expect([{ ...headers, ...trailers }['grpc-status'], messages]).toEqual(['5', []]);
@@ -129,7 +129,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
 
   const list = (): object => message('mcp/server/list/req');
   const replied = { text: expect.stringContaining('"servers":[]') };
-  /** What comes up to the close frame, which is answered. */
+  /** Reads until the close frame, and answers it. */
   const upToClose = async (one: StrictWebSocket): Promise<WebSocketFrame[]> => {
     const frames: WebSocketFrame[] = [];
     for (;;) {
@@ -150,7 +150,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
     }
   });
 
-  it('a WebSocket whose agent closes it before its replies came: whole frames alone', async () => {
+  it('a WebSocket that its agent closes before the replies: only whole frames', async () => {
     for (let round = 0; round < 20; round++) {
       const one = await StrictWebSocket.open(`${gateway.url}/a2e`, gateway.token);
       for (let count = 0; count < 5; count++) one.send(list());
@@ -162,7 +162,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
     }
   });
 
-  it('a WebSocket whose credential ends: a close frame with the reason, the end', async () => {
+  it('a WebSocket with an expired credential: a close frame with the reason, the end', async () => {
     const { body } = await gateway.call('POST', '/api/keys', { name: 'a2e', role: 'member' });
     const one = await StrictWebSocket.open(`${gateway.url}/a2e`, body.key);
     one.send(list());
@@ -173,7 +173,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
     await one.ended();
   });
 
-  describe('of a process that stops', () => {
+  describe('of a stopping process', () => {
     let process: GatewayProcess;
     let url: string;
     beforeEach(async () => {
@@ -211,13 +211,13 @@ describe('the ends of streams of gRPC and WebSocket', () => {
   });
 });
 
-/** Messages with the prefix of five bytes (gRPC over HTTP/2). Throws for one that is compressed or cut. */
+/** Parses messages with the prefix of five bytes (gRPC over HTTP/2). Throws for one that is compressed or cut. */
 function messagesIn(bytes: Buffer): Buffer[] {
   const messages: Buffer[] = [];
   for (let at = 0; at < bytes.length;) {
-    if (bytes[at] !== 0 || at + 5 > bytes.length) throw new Error('no prefix of a message');
+    if (bytes[at] !== 0 || at + 5 > bytes.length) throw new Error('a message has no prefix');
     const end = at + 5 + bytes.readUInt32BE(at + 1);
-    if (end > bytes.length) throw new Error('a message that is cut');
+    if (end > bytes.length) throw new Error('a message is cut');
     messages.push(bytes.subarray(at + 5, end));
     at = end;
   }

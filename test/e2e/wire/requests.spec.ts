@@ -21,7 +21,7 @@ describe('requests, byte by byte', () => {
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 300 } });
     await publish(gateway, { name: 'box', executor: { kind: 'mailbox' } });
     const server = (made.mock.contexts.at(-1) as FrontServer).getHttpServer();
-    made.mockRestore(); // another spec of this process looks for its own
+    made.mockRestore(); // another spec in this process finds its own server this way
     server.on('connection', (socket: Socket) => void sockets.add(socket.once('close', () => sockets.delete(socket))));
   });
   afterEach(async () => {
@@ -47,7 +47,7 @@ describe('requests, byte by byte', () => {
   };
   const version: StrictRequest = { path: '/version' };
   const a2e = (): StrictRequest => ({ path: '/a2e', headers: bearer, body: message('mcp/server/list/req') });
-  /** The headers of a request whose body follows. */
+  /** Returns the head of a request with a body that follows later. */
   const begun = (request: StrictRequest, framing: Record<string, string>): string => {
     const { body: _, ...rest } = request;
     const type = { 'content-type': 'application/json' };
@@ -72,7 +72,7 @@ describe('requests, byte by byte', () => {
   ];
 
   describe('pipelined', () => {
-    it('are answered in their order, whatever door they knock at and however long they take', async () => {
+    it('are answered in their order, for any doors and durations', async () => {
       const one = await open();
       const requests = [
         rpc('slow', 1),
@@ -95,7 +95,7 @@ describe('requests, byte by byte', () => {
       await one.finish();
     });
 
-    it('are answered to the last one when 2,000 come at once', async () => {
+    it('are answered completely when 2,000 arrive at once', async () => {
       const one = await open();
       one.write([version, orgs, a2e(), { ...version, method: 'HEAD' }].map(requestText).join('').repeat(500));
       for (let index = 0; index < 2_000; index++)
@@ -103,7 +103,7 @@ describe('requests, byte by byte', () => {
       await one.finish();
     });
 
-    it('behind a request that closes the connection are not answered', async () => {
+    it('after a request that closes the connection are not answered', async () => {
       const one = await open();
       one.write(requestText({ ...orgs, headers: { ...bearer, connection: 'close' } }) + requestText(version));
       expect(await one.response()).toMatchObject({ status: 200, headers: { connection: 'close' } });
@@ -114,7 +114,7 @@ describe('requests, byte by byte', () => {
       ['no HTTP', 'no request\r\n\r\n', 400],
       ['headers that are too long', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
       ['two lengths', 'POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
-    ])('are answered up to one with %s', async (_, bytes, status) => {
+    ])('are answered up to a request with %s', async (_, bytes, status) => {
       const one = await open();
       one.write([orgs, rpc('slow', 1)].map(requestText).join('') + bytes);
       expect(await one.response()).toMatchObject({ status: 200, body: expect.stringContaining('items') });
@@ -122,7 +122,7 @@ describe('requests, byte by byte', () => {
       expect(await one.response()).toMatchObject({ status, headers: { connection: 'close' }, body: '' });
     });
 
-    it('behind a body that is no chunk end with 400', async () => {
+    it('after an invalid chunk end with 400', async () => {
       const one = await open();
       one.write(`${requestText(rpc('slow', 1))}${begun(a2e(), chunked)}no chunk\r\n${requestText(version)}`);
       expect(await one.response()).toMatchObject({ status: 200, body: expect.stringContaining('"id":1') });
@@ -184,7 +184,7 @@ describe('requests, byte by byte', () => {
       await one.finish();
     });
 
-    it('gets its 100 Continue behind the response before it', async () => {
+    it('gets its 100 Continue after the previous response', async () => {
       const one = await open();
       const body = bodyOf(a2e());
       one.write(requestText(rpc('slow', 1)));
@@ -197,7 +197,10 @@ describe('requests, byte by byte', () => {
     });
   });
 
-  /** Reads a final status; then the rest of the body goes out, and the connection serves the next request or has ended. */
+  /**
+   * Reads a final status. Then it sends the rest of the body, and checks that the connection serves the next request or
+   * has ended.
+   */
   const refused = async (one: StrictConnection, status: number, rest: string): Promise<void> => {
     const response = await one.response('POST');
     expect(response).toMatchObject({ status });
@@ -213,11 +216,7 @@ describe('requests, byte by byte', () => {
     const stranger = { authorization: 'Bearer rlt_no' };
     const length = { 'content-length': String(large.length) };
     const reasons: readonly [string, number, (request: StrictRequest) => StrictRequest][] = [
-      [
-        'a credential that is unknown',
-        401,
-        (request) => ({ ...request, headers: { ...request.headers, ...stranger } }),
-      ],
+      ['an unknown credential', 401, (request) => ({ ...request, headers: { ...request.headers, ...stranger } })],
       [
         'a body of an unknown type',
         415,
@@ -229,7 +228,7 @@ describe('requests, byte by byte', () => {
       doors.map(([door, request]) => [reason, door, status, () => spoilt(request())] as const),
     );
 
-    it.each(cases)('for %s at %s while the body is on its way', async (_reason, _door, status, request) => {
+    it.each(cases)('for %s at %s while the body is in transit', async (_reason, _door, status, request) => {
       const one = await open();
       one.write(begun(request(), length));
       one.write(large.slice(0, 200_000));
@@ -242,7 +241,7 @@ describe('requests, byte by byte', () => {
       await refused(one, status, large);
     });
 
-    it.each(cases)('for %s at %s with chunks on their way', async (_reason, _door, status, request) => {
+    it.each(cases)('for %s at %s with chunks in transit', async (_reason, _door, status, request) => {
       const one = await open();
       one.write(begun(request(), chunked));
       for (let index = 0; index < 20; index++) one.write(chunk(large.slice(0, 10_000)));
@@ -250,7 +249,7 @@ describe('requests, byte by byte', () => {
     });
 
     it.each(doors)(
-      'for a body that is too large at %s, of a client that reads behind its last byte',
+      'for a body that is too large at %s, of a client that reads after its last byte',
       async (_, request) => {
         for (const framing of [{ 'content-length': '5000000' }, chunked]) {
           const one = await open();
@@ -268,7 +267,7 @@ describe('requests, byte by byte', () => {
       },
     );
 
-    it.each(doors)('for chunks without an end at %s', async (_, request) => {
+    it.each(doors)('for endless chunks at %s', async (_, request) => {
       const one = await open();
       one.write(begun(request(), chunked));
       const more = setInterval(() => one.write(chunk(large.slice(0, 10_000))), 5);
@@ -287,7 +286,7 @@ describe('requests, byte by byte', () => {
       return closed;
     };
 
-    it.each(doors)('within the headers and within the body at %s', async (_, request) => {
+    it.each(doors)('in the headers and in the body at %s', async (_, request) => {
       for (const framing of [{ 'content-length': '90000' }, chunked]) {
         const head = begun(request(), framing);
         for (const sent of [head.slice(0, 40), head, `${head}${chunk('x'.repeat(5_000))}`]) {
@@ -306,7 +305,7 @@ describe('requests, byte by byte', () => {
       await one.finish();
     });
 
-    it('before its response, and within it', async () => {
+    it('before its response, and during it', async () => {
       const waiting = await open();
       waiting.send({ method: 'POST', path: '/api/mailbox/box/lease?waitMs=30000', headers: bearer });
       const slow = await open();

@@ -67,7 +67,10 @@ describe('plain responses, byte by byte', () => {
 
   const open = (): Promise<StrictConnection> => StrictConnection.open(gateway.url);
 
-  /** Sends a request, then a second one; after a response with `Connection: close` it waits for the end of the connection. */
+  /**
+   * Sends a request, then a second one. After a response with `Connection: close` it waits for the end of the
+   * connection.
+   */
   const exchanged = async (request: StrictRequest): Promise<StrictResponse> => {
     const one = await open();
     const response = await one.exchange(request);
@@ -103,7 +106,7 @@ describe('plain responses, byte by byte', () => {
     ['the same org again', 409, () => api('POST', 'orgs', { slug: 'wire-new' })],
     ['a deleted session', 204, () => api('DELETE', `mcp/${session}`)],
     ['a body that does not fit', 400, () => api('POST', 'orgs', { slug: 7 })],
-    ['a body that is no JSON', 400, () => api('POST', 'orgs', '{', json)],
+    ['a body that is not JSON', 400, () => api('POST', 'orgs', '{', json)],
     ['a path that does not decode', 400, () => api('GET', 'orgs/%00')],
     ['the management API without a credential', 401, () => ({ path: '/api/orgs' })],
     ['the same with a body', 401, () => ({ path: '/api/orgs', body: { slug: 'none' } })],
@@ -115,7 +118,7 @@ describe('plain responses, byte by byte', () => {
     ['a URL that is too long', 413, () => api('GET', `orgs?${large.slice(0, 9_000)}`)],
     ['MCP', 200, () => mcp(initialize)],
     ['a notification of MCP', 202, () => mcp({ jsonrpc: '2.0', method: 'notifications/initialized' })],
-    ['MCP that is no JSON', 400, () => mcp('{')],
+    ['MCP that is not JSON', 400, () => mcp('{')],
     ['MCP that is too large', 413, () => mcp({ text: large })],
     ['MCP without a credential', 401, () => mcp(initialize, { authorization: 'Bearer rlt_no' })],
     ['MCP as text', 415, () => mcp('{}', text)],
@@ -127,7 +130,7 @@ describe('plain responses, byte by byte', () => {
     ['the end of a session', 204, () => ({ ...mcp(undefined, { 'mcp-session-id': session }), method: 'DELETE' })],
     ['a PUT of MCP', 405, () => ({ ...mcp(initialize), method: 'PUT' })],
     ['A2E', 200, () => ({ path: '/a2e', headers: bearer, body: message('mcp/server/list/req') })],
-    ['A2E that is no JSON', 400, () => ({ path: '/a2e', headers: { ...bearer, ...json }, body: '{' })],
+    ['A2E that is not JSON', 400, () => ({ path: '/a2e', headers: { ...bearer, ...json }, body: '{' })],
     ['A2E that is too large', 413, () => ({ path: '/a2e', headers: bearer, body: { text: large } })],
     ['A2E without a credential', 401, () => ({ path: '/a2e', body: message('mcp/server/list/req') })],
     ['a GET of A2E', 405, () => ({ path: '/a2e', headers: bearer })],
@@ -185,7 +188,7 @@ describe('plain responses, byte by byte', () => {
     await one.finish();
   });
 
-  it('brings a task from a mailbox while its worker waits', async () => {
+  it('delivers a task from a mailbox while its worker waits', async () => {
     const one = await open();
     one.send(api('POST', 'mailbox/box/lease?waitMs=30000'));
     const params = { message: userMessage('work'), configuration: { returnImmediately: true } };
@@ -197,7 +200,7 @@ describe('plain responses, byte by byte', () => {
     await one.finish();
   });
 
-  it('sends the data of an org as chunks up to the last line', async () => {
+  it('sends the data of an org in chunks to the last line', async () => {
     const { body, chunks, headers } = await exchanged(api('GET', 'orgs/default/export'));
     const lines = body.trimEnd().split('\n');
     expect(JSON.parse(lines.at(-1)!)).toEqual({ kind: 'end', lines: lines.length - 1 });

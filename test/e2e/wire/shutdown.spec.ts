@@ -3,7 +3,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import type { GatewayProcess } from '../../support/gateway/process.js';
 import { requestText, StrictConnection, type StrictRequest } from '../../support/clients/strict-http.js';
 
-describe('a process that stops, byte by byte', () => {
+describe('a stopping process, byte by byte', () => {
   let gateway: TestGateway;
   let bearer: Record<string, string>;
   let process: GatewayProcess;
@@ -41,11 +41,11 @@ describe('a process that stops, byte by byte', () => {
   };
   const stopped = async (): Promise<void> => {
     const { code, stderr } = await process.ended;
-    // The second line comes only where the stop takes longer than a second.
+    // The second line is logged only when the stop takes longer than a second.
     expect([code, stderr.filter((line) => !/draining|waiting for/.test(line))]).toEqual([0, []]);
   };
 
-  it('completes a slow answer, says that it closes, and ends the connections that wait for nothing', async () => {
+  it('completes a slow answer, announces the close, and ends idle connections', async () => {
     const unused = await open();
     const idle = await open();
     expect(await idle.exchange(version)).toMatchObject({ status: 200 });
@@ -62,7 +62,7 @@ describe('a process that stops, byte by byte', () => {
     await stopped();
   });
 
-  it('serves what arrives behind a slow answer while it stops', async () => {
+  it('serves requests that arrive after a slow one during the stop', async () => {
     const [idle, busy] = [await open(), await begun(slow())];
     process.child.kill('SIGTERM');
     await idle.ended();

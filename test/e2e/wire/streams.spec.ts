@@ -18,7 +18,7 @@ const rpc = (path: string, method: string, params: object): Request => ({
 });
 const rest = (path: string, body: object): Request => ({ path, body, headers: { 'a2a-version': '1.0' } });
 
-/** Every way to send a message and read a stream, to an agent. */
+/** Every way to send a message to an agent and read a stream. */
 const sends: [name: string, request: (agent: string) => Request][] = [
   ['1.0 JSON-RPC', (agent) => rpc(`/a2a/agents/${agent}`, 'SendStreamingMessage', said('one two three'))],
   ['1.0 JSON-RPC by handle', (agent) => rpc(`/a2a/${agent}`, 'SendStreamingMessage', said('one two three'))],
@@ -46,7 +46,7 @@ const follows: [name: string, request: (id: string, agent?: string) => Request][
   ['run events', (id) => ({ path: `/a2a/tasks/${id}/events` })],
 ];
 
-describe('every stream is whole on the wire, and the next answer follows it (T1)', () => {
+describe('every stream is complete on the wire, and the next answer follows it (T1)', () => {
   let gateway: TestGateway;
   let fixture: Fixture;
   const connections: StrictConnection[] = [];
@@ -81,7 +81,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
   const next = async (connection: StrictConnection): Promise<void> => {
     expect((await connection.exchange({ path: '/livez' })).status).toBe(200);
   };
-  /** The events of a stream that is followed by the next answer. */
+  /** Reads the events of a stream, and checks that the next answer follows it. */
   const streamOf = async (connection: StrictConnection, request: Request): Promise<any[]> => {
     const { status, headers, body } = await connection.exchange(asAdmin(request));
     expect([status, headers['content-type']]).toEqual([200, 'text/event-stream']);
@@ -89,7 +89,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     return eventsIn(body);
   };
   const isComplete = (events: any[]): boolean => /completed/i.test(JSON.stringify(events.at(-1)));
-  /** Reads chunks of a stream that goes on, until a text came. */
+  /** Reads chunks of an open stream until a text arrives. */
   const readUntil = async (connection: StrictConnection, text: string): Promise<string> => {
     let all = '';
     while (!all.includes(text)) all += (await connection.chunk())!.toString('utf8');
@@ -100,7 +100,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     for (let chunk = await connection.chunk(); chunk; chunk = await connection.chunk()) all += chunk.toString('utf8');
     return all;
   };
-  /** A task that works until the test ends it. */
+  /** Creates a task that works until the test ends it. */
   const running = async () => {
     const sent = rpcBody('SendMessage', { ...said('a b c'), ...immediately });
     const { id } = (await gateway.call('POST', '/a2a/agents/box', sent)).body.result.task;
@@ -151,7 +151,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     await connection.finish();
   });
 
-  it('twenty streams in one write come in order, each whole', async () => {
+  it('twenty streams in one write are answered in order, each complete', async () => {
     const connection = await open();
     const requests = Array.from({ length: 20 }, (_, index) => sends[index % sends.length]!);
     for (const [index, [, request]] of requests.entries())
@@ -163,7 +163,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     await connection.finish();
   });
 
-  it('a client of HTTP/1.0 reads it up to the end of the connection', async () => {
+  it('a client of HTTP/1.0 reads it until the connection ends', async () => {
     const connection = await open();
     connection.send({ ...asAdmin(sends[0]![1]('chunked')), version: '1.0' });
     const { body, headers } = await connection.response('POST');
@@ -172,7 +172,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     await connection.ended();
   });
 
-  it('a cancelled task ends the streams that follow it', async () => {
+  it('a canceled task ends the streams that follow it', async () => {
     const { id } = await running();
     const connection = await open();
     connection.send(asAdmin(follows[0]![1](id)));
@@ -182,7 +182,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     await next(connection);
   });
 
-  it('a revoked credential ends its stream, which stays whole', async () => {
+  it('a revoked credential ends its stream, which stays complete', async () => {
     const key = (await gateway.call('POST', '/api/keys', { name: 'brief', role: 'member' })).body;
     const connection = await open();
     const request = sends[0]![1]('sleepy');
@@ -194,7 +194,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     await next(connection);
   });
 
-  it('a client that leaves half-way stops nothing: its task ends, and others are served', async () => {
+  it('a client that leaves in the middle stops nothing: its task ends, and others are served', async () => {
     const connection = await open();
     connection.send(asAdmin(sends[0]![1]('slow')));
     await connection.head();
@@ -249,7 +249,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
         expect(await streamOf(connection, request)).toMatchObject([{ id: 'call', result: {} }]);
     });
 
-    it('what a server asks of the client goes before the answer', async () => {
+    it('a question of a server to the client is sent before the answer', async () => {
       const headers = await initialize({ sampling: {} });
       const connection = await open();
       const request = rpc('/mcp', 'tools/call', call('fix__test_sampling', { prompt: 'capital?' }));
@@ -263,7 +263,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
       await next(connection);
     });
 
-    it('the standing stream of a session ends whole with its session', async () => {
+    it('the standing stream of a session ends completely with its session', async () => {
       const headers = { ...(await initialize()), accept: 'text/event-stream' };
       const connection = await open();
       connection.send(asAdmin({ path: '/mcp', headers }));
@@ -278,7 +278,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
       await next(connection);
     });
 
-    it('a subscription of 2026-07-28 ends whole with its credential', async () => {
+    it('a subscription of 2026-07-28 ends completely with its credential', async () => {
       const { key, id } = (await gateway.call('POST', '/api/keys', { name: 'listener', role: 'member' })).body;
       const request = modernRequest('subscriptions/listen', { notifications: { toolsListChanged: true } }, 'sub');
       const connection = await open();
@@ -295,7 +295,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     });
   });
 
-  it('a process that stops ends every stream after its last event, with the time to come back after', async () => {
+  it('a stopping process ends every stream after its last event, with a retry time', async () => {
     const { child, ready, ended } = gateway.beside({ RIALTO_ROLE: 'api' });
     const url = await ready;
     const { body } = await gateway.call(

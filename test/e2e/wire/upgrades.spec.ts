@@ -15,7 +15,7 @@ const webSocket = {
   'sec-websocket-version': '13',
 };
 
-describe('requests that ask for an upgrade, byte by byte', () => {
+describe('upgrade requests, byte by byte', () => {
   let gateway: TestGateway;
   let authorization: string;
   const sockets = new Set<Socket>();
@@ -23,7 +23,7 @@ describe('requests that ask for an upgrade, byte by byte', () => {
     const made = jest.spyOn(FrontServer.prototype, 'initHttpServer');
     gateway = await startTestGateway();
     const server = (made.mock.contexts.at(-1) as FrontServer).getHttpServer();
-    made.mockRestore(); // another spec of this process looks for its own
+    made.mockRestore(); // another spec in this process finds its own server this way
     server.on('connection', (socket: Socket) => {
       if (!sockets.has(socket)) sockets.add(socket.once('close', () => sockets.delete(socket)));
     });
@@ -55,7 +55,7 @@ describe('requests that ask for an upgrade, byte by byte', () => {
   });
   const accepted = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 
-  it('serves a POST that would rather be HTTP/2, its body too, several on a connection', async () => {
+  it('serves a POST with an HTTP/2 upgrade as HTTP/1.1, with its body, several on a connection', async () => {
     const one = await open();
     for (let index = 0; index < 3; index++) {
       expect(await one.exchange(listing())).toMatchObject({ status: 200, informational: [] });
@@ -89,7 +89,7 @@ describe('requests that ask for an upgrade, byte by byte', () => {
     await one.finish();
   });
 
-  it('answers pipelined upgrade requests in their order, the slow ones too', async () => {
+  it('answers pipelined upgrade requests in their order, also slow ones', async () => {
     const one = await open();
     const requests = [
       { ...slow(), headers: { ...slow().headers, ...h2c } },
@@ -119,7 +119,7 @@ describe('requests that ask for an upgrade, byte by byte', () => {
     await one.finish();
   });
 
-  it('answers 3,000 pipelined upgrade requests on one connection and keeps nothing of them', async () => {
+  it('answers 3,000 pipelined upgrade requests on one connection and keeps no state of them', async () => {
     const one = await open();
     const request = { ...version, headers: h2c };
     expect((await one.exchange(request)).status).toBe(200);
@@ -131,7 +131,7 @@ describe('requests that ask for an upgrade, byte by byte', () => {
     await one.finish();
   });
 
-  it('opens a WebSocket behind requests that are not answered yet', async () => {
+  it('opens a WebSocket after requests that are not answered yet', async () => {
     const one = await open();
     one.write([slow(), version, { path: '/a2e', headers: { authorization, ...webSocket } }].map(requestText).join(''));
     expect(await one.response()).toMatchObject({ status: 200, body: expect.stringContaining('"id":"slow"') });
@@ -143,19 +143,22 @@ describe('requests that ask for an upgrade, byte by byte', () => {
   it.each([
     ['without a credential', {}, 401, 'unauthenticated'],
     ['from a foreign page', { origin: 'https://evil.example' }, 403, 'denied'],
-  ] as const)('refuses a WebSocket %s with a whole response, behind those before it', async (_, more, status, code) => {
-    const one = await open();
-    const refused: StrictRequest = { path: '/a2e', headers: { 'x-request-id': 'r-1', ...webSocket, ...more } };
-    one.write([slow(), refused, version].map(requestText).join(''));
-    expect(await one.response()).toMatchObject({ status: 200, body: expect.stringContaining('"id":"slow"') });
-    const refusal = await one.response();
-    expect(refusal).toMatchObject({ status, headers: { connection: 'close', 'x-request-id': 'r-1' } });
-    expect(refusal.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="rialto"' : undefined);
-    expect(JSON.parse(refusal.body)).toMatchObject({ code, status, requestId: 'r-1' });
-    await one.ended();
-  });
+  ] as const)(
+    'refuses a WebSocket %s with a complete response, after those before it',
+    async (_, more, status, code) => {
+      const one = await open();
+      const refused: StrictRequest = { path: '/a2e', headers: { 'x-request-id': 'r-1', ...webSocket, ...more } };
+      one.write([slow(), refused, version].map(requestText).join(''));
+      expect(await one.response()).toMatchObject({ status: 200, body: expect.stringContaining('"id":"slow"') });
+      const refusal = await one.response();
+      expect(refusal).toMatchObject({ status, headers: { connection: 'close', 'x-request-id': 'r-1' } });
+      expect(refusal.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="rialto"' : undefined);
+      expect(JSON.parse(refusal.body)).toMatchObject({ code, status, requestId: 'r-1' });
+      await one.ended();
+    },
+  );
 
-  it('ends the connection of a refused client that goes on sending and never closes', async () => {
+  it('ends the connection of a refused client that continues to send and never closes', async () => {
     const one = await StrictConnection.open(gateway.url, { allowHalfOpen: true });
     one.send({ path: '/a2e', headers: webSocket });
     expect(await one.response()).toMatchObject({ status: 401 });

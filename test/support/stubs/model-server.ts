@@ -30,7 +30,7 @@ export class ModelServer {
     request.on('end', () => {
       const seen = { headers: request.headers, url: request.url!, body: JSON.parse(text) as unknown };
       this.requests.push(seen);
-      const reply = this.replies.shift() ?? { text: ['nothing more to sendDelta'] };
+      const reply = this.replies.shift() ?? { text: ['no scripted reply is left'] };
       if (typeof reply === 'function') void reply(response, seen);
       else sendSpeech(response, seen, reply);
     });

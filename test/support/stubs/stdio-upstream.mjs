@@ -34,7 +34,7 @@ if (process.env.IGNORES_SIGTERM) process.on('SIGTERM', () => undefined);
 
 /** Writes a file that shows that the request has arrived, then waits until the test allows an answer. */
 async function answerLater(folder) {
-  writeFileSync(join(folder, 'pending'), '');
+  writeFileSync(join(folder, 'asked'), '');
   while (!existsSync(join(folder, 'answer'))) await wait(20);
 }
 
