@@ -51,8 +51,12 @@ describe('Dockerfile', () => {
     const copies = entries.map(({ name, stage: from }) =>
       from ? `COPY --from=${from} /app/${name} ./${name}` : `COPY ${name} ./`,
     );
-    const kept = starting(stage('runtime'), 'WORKDIR', 'COPY', 'ADD', 'RUN', 'VOLUME');
-    expect(kept).toEqual([`WORKDIR ${runtime.folder}`, ...system.map((words) => `COPY ${words}`), ...copies]);
+    const instructionsOfRuntime = starting(stage('runtime'), 'WORKDIR', 'COPY', 'ADD', 'RUN', 'VOLUME');
+    expect(instructionsOfRuntime).toEqual([
+      `WORKDIR ${runtime.folder}`,
+      ...system.map((words) => `COPY ${words}`),
+      ...copies,
+    ]);
     expect(instructions.filter((line) => line.includes('--chown'))).toEqual([]);
   });
 

@@ -102,8 +102,8 @@ describe('the fault proxy', () => {
   });
 
   it('cuts a connection at a text, before the request or the answer arrives, for a given number of times', async () => {
-    const heard: string[] = [];
-    echo.on('connection', (socket: Socket) => socket.on('data', (bytes: Buffer) => heard.push(bytes.toString())));
+    const received: string[] = [];
+    echo.on('connection', (socket: Socket) => socket.on('data', (bytes: Buffer) => received.push(bytes.toString())));
     for (const loses of ['request', 'answer'] as const) {
       proxy.cut({ text: /commit/, loses });
       const { socket, got, ended } = await dial();
@@ -113,7 +113,7 @@ describe('the fault proxy', () => {
       await comes(ended, 'ECONNRESET');
       expect([got(), proxy.cuts]).toEqual([`begin ${loses} `, 1]);
     }
-    expect(heard).toEqual(['begin request ', 'begin answer ', 'commit answer']);
+    expect(received).toEqual(['begin request ', 'begin answer ', 'commit answer']);
     const { socket, got } = await dial();
     socket.write('commit again');
     await comes(got, 'commit again');

@@ -117,11 +117,11 @@ describe('for any answer of an agent or an MCP server on one connection, a call 
       const serverInfo = { name: 'fuzz', version: '1' };
       const peer = await FuzzLinePeer.start(kind, random, ({ id, method }) => {
         if (id === undefined) return undefined;
-        const told = (value: object): object => ({ jsonrpc: '2.0', id, ...value });
-        if (method === 'server/discover') return told({ error: { code: -32601, message: 'no' } });
+        const responseOf = (value: object): object => ({ jsonrpc: '2.0', id, ...value });
+        if (method === 'server/discover') return responseOf({ error: { code: -32601, message: 'no' } });
         if (method === 'initialize')
-          return told({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } });
-        return told({ result: { content: [{ type: 'text', text: 'hello' }], structuredContent: { n: 1 } } });
+          return responseOf({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } });
+        return responseOf({ result: { content: [{ type: 'text', text: 'hello' }], structuredContent: { n: 1 } } });
       });
       const fetch = new SafeFetch(local);
       const transports = new UpstreamTransports(fetch, unused, unused, unused, unused);

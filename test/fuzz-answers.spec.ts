@@ -42,8 +42,8 @@ describe('for any answer of an agent or an MCP server, a call ends in time with 
         const isSend = path.endsWith(':send') || /^(SendMessage|message\/send)$/.test(String(body?.method));
         const plain = isNew ? (isSend ? { task } : task) : older;
         const results = isStream ? (isNew ? [{ task }, update] : [older, olderUpdate]) : [plain];
-        const told = results.map((result) => (body?.jsonrpc ? { jsonrpc: '2.0', id: body.id, result } : result));
-        return isStream ? { events: told } : { value: told[0] };
+        const responses = results.map((result) => (body?.jsonrpc ? { jsonrpc: '2.0', id: body.id, result } : result));
+        return isStream ? { events: responses } : { value: responses[0] };
       });
       peer.goodShare = 100;
       const open = async (): Promise<A2AClient> => {
@@ -108,14 +108,14 @@ describe('for any answer of an agent or an MCP server, a call ends in time with 
       const peer = await FuzzPeer.start(random, ({ method, body }: Asked): GoodAnswer | undefined => {
         if (method !== 'POST') return { status: 405, value: {} };
         if (body?.id === undefined) return undefined;
-        const told = (value: object): object => ({ jsonrpc: '2.0', id: body.id, ...value });
+        const responseOf = (value: object): object => ({ jsonrpc: '2.0', id: body.id, ...value });
         if (body.method === 'server/discover')
           return {
-            value: told(era === 'modern' ? { result: discovered } : { error: { code: -32601, message: 'no' } }),
+            value: responseOf(era === 'modern' ? { result: discovered } : { error: { code: -32601, message: 'no' } }),
           };
         if (body.method === 'initialize')
-          return { value: told({ result: { protocolVersion: '2025-11-25', capabilities, serverInfo } }) };
-        const answer = told({ result });
+          return { value: responseOf({ result: { protocolVersion: '2025-11-25', capabilities, serverInfo } }) };
+        const answer = responseOf({ result });
         const progress = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } };
         return random.chance(0.5) ? { value: answer } : { events: [progress, answer] };
       });
@@ -159,10 +159,10 @@ describe('for any answer of an agent or an MCP server, a call ends in time with 
   it(`${cases} lines of a program`, () => {
     const random = new Random(seed);
     const good = { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'hello' }] } };
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const failed: Error[] = [];
     const reader = new AnswerReader(
-      (message) => heard.push(message),
+      (message) => received.push(message),
       (error) => failed.push(error),
     );
     for (let index = 0; index < cases * 10; index++) {
@@ -175,7 +175,7 @@ describe('for any answer of an agent or an MCP server, a call ends in time with 
       ])();
       reader.read(text);
     }
-    expect(heard.length).toBeGreaterThan(0);
+    expect(received.length).toBeGreaterThan(0);
     expect(failed.every((error) => error instanceof RialtoError && error.message !== '')).toBe(true);
   });
 });

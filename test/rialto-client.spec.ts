@@ -232,9 +232,9 @@ describe('callAgent', () => {
     agent.set(hostile.hang, 'card');
     const requests = jest.spyOn(SafeFetch.prototype, 'request');
     expect(await callAgent(agent.url, 'hi', { ...fast, timeoutMs: 6_000 })).toBe('found');
-    const patient = performance.now();
+    const startedAt = performance.now();
     expect(await callAgent(agent.url, 'hi', fast)).toBe('found');
-    expect(performance.now() - patient).toBeGreaterThan(2_900);
+    expect(performance.now() - startedAt).toBeGreaterThan(2_900);
     const cards = requests.mock.calls.filter(([{ url }]) => url === agent.cardUrl);
     requests.mockRestore();
     const most = [1_500, 3_000];

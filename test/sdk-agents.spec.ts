@@ -240,9 +240,9 @@ describe('demo agents', () => {
       expect(first).toMatchObject([{ city: 'Lisbon', days: [{ day: 1 }, { day: 2 }, { day: 3 }] }]);
       expect(contentsOf(await call('alerts', { region: 'north' }))).toMatchObject([{ region: 'north' }]);
       expect(stateOf(await call('forecast', {}))).toBe(TaskState.TASK_STATE_FAILED);
-      const said = (words: string) => sendTask(client, request([{ text: words }]));
-      expect(contentsOf(await said(' Lisbon\n'))).toMatchObject([{ city: 'Lisbon' }]);
-      expect(contentsOf(await said('{"city":"Lisbon","days":3}'))).toEqual(first);
+      const sendText = (words: string) => sendTask(client, request([{ text: words }]));
+      expect(contentsOf(await sendText(' Lisbon\n'))).toMatchObject([{ city: 'Lisbon' }]);
+      expect(contentsOf(await sendText('{"city":"Lisbon","days":3}'))).toEqual(first);
     }
   });
 

@@ -23,16 +23,16 @@ function story(): { events: StreamResponse[]; views: Task[]; facts: TaskFacts } 
   const moves: Moved[] = [openTask(seed, message('paint'), step())];
   const update = (given: Parameters<typeof applyUpdate>[1]) =>
     moves.push(applyUpdate(moves.at(-1)!.task, given, step()));
-  const said = (text: string) => ({ parts: [{ text }] });
-  update({ status: { state: 'TASK_STATE_WORKING', message: said('I begin') } });
+  const messageOf = (text: string) => ({ parts: [{ text }] });
+  update({ status: { state: 'TASK_STATE_WORKING', message: messageOf('I begin') } });
   update({ artifact: { artifactId: 'one', parts: [{ text: 'a' }] } });
-  update({ status: { state: 'TASK_STATE_INPUT_REQUIRED', message: said('Which colour?') } });
+  update({ status: { state: 'TASK_STATE_INPUT_REQUIRED', message: messageOf('Which colour?') } });
   moves.push(resumeTask(moves.at(-1)!.task, message('red'), step()));
   update({ artifact: { artifactId: 'one', parts: [{ text: 'b' }] }, append: true });
   update({ status: { state: 'TASK_STATE_AUTH_REQUIRED' } });
   update({ status: { state: 'TASK_STATE_WORKING' } });
   update({ artifact: { artifactId: 'two', parts: [{ text: 'c' }] } });
-  update({ status: { state: 'TASK_STATE_COMPLETED', message: said('Done') } });
+  update({ status: { state: 'TASK_STATE_COMPLETED', message: messageOf('Done') } });
   const { history, agentName, contextId, metadata } = moves.at(-1)!.task;
   return {
     events: moves.map(({ event }) => event.body),

@@ -42,13 +42,13 @@ describe('Notices of two processes on one database', () => {
 
   /** Resolves with the org ids that a process receives, when it has received the last one. */
   function heardUntil(notices: Notices, last: string): Promise<string[]> {
-    const heard: string[] = [];
+    const received: string[] = [];
     return new Promise((resolve) => {
       const unsubscribe = notices.on('policy.changed', ({ orgId }) => {
-        heard.push(orgId);
+        received.push(orgId);
         if (orgId !== last) return;
         unsubscribe();
-        resolve(heard);
+        resolve(received);
       });
     });
   }

@@ -88,9 +88,9 @@ describe('plans of webhook statements', () => {
   });
 
   it('a check of the order of deliveries, and of waiting ones, reads along indexes', async () => {
-    const look = await plansWith((spy) => new DeliveryWatchStore(spy).overtaken(600));
-    expect(look).toMatch(/ix_webhook_deliveries_created/);
-    expect(look).not.toMatch(/Seq Scan on webhook/);
+    const checkPlan = await plansWith((spy) => new DeliveryWatchStore(spy).overtaken(600));
+    expect(checkPlan).toMatch(/ix_webhook_deliveries_created/);
+    expect(checkPlan).not.toMatch(/Seq Scan on webhook/);
     const waiting = await plansOf((store) => store.waiting().catch(() => undefined));
     expect(waiting).toMatch(/ix_webhook_deliveries_(due|pending)/);
     expect(waiting).not.toMatch(/Seq Scan on webhook/);

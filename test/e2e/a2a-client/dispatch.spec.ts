@@ -252,12 +252,12 @@ describe('dispatch: steps of workflows', () => {
       const wish = { workType: 'rare', requiredSkills: ['rare'] };
       const reason = async () =>
         (await post('dispatch', wish)).body.excluded?.find((one: { agent: string }) => one.agent === 'gone')?.reason;
-      const look = () => gateway.call('POST', '/api/a2a/agents/gone/refetch');
+      const refetch = () => gateway.call('POST', '/api/a2a/agents/gone/refetch');
       await gone.down();
-      await look();
+      await refetch();
       expect(await reason()).toBe('it is unreachable');
       await gone.up();
-      await look();
+      await refetch();
       expect((await post('dispatch', wish)).status).toBe(200);
       await gateway.sql(
         `update agent_cards set quarantined_at = now(), updated_at = clock_timestamp() where slug = 'gone'`,

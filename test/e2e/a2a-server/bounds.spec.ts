@@ -18,7 +18,7 @@ describe('the limits of tasks and answers', () => {
   });
   afterAll(() => gateway.close());
 
-  const said = async (agent: string, text: string, more: Record<string, unknown> = {}): Promise<any> =>
+  const sendAndRead = async (agent: string, text: string, more: Record<string, unknown> = {}): Promise<any> =>
     (
       await rpc(
         gateway,
@@ -28,7 +28,7 @@ describe('the limits of tasks and answers', () => {
       )
     ).task;
   async function held(text = 'x', more: Record<string, unknown> = {}) {
-    const { id } = await said('box', text, more);
+    const { id } = await sendAndRead('box', text, more);
     const { body } = await eventually(
       () => gateway.call('POST', '/api/mailbox/box/lease?waitMs=1000', undefined, mailbox.secret),
       (answer) => answer.status === 200 && answer.body.task.id === id,

@@ -135,8 +135,8 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       const over = await task('complete-task', { taskId: id });
       expect(over).toMatchObject({ id, contextId, status: { state: completed } });
       const { history } = await call('GetTask', { id });
-      const said = history.filter(({ role }: any) => role === 'ROLE_USER');
-      expect(said).toMatchObject([
+      const userMessages = history.filter(({ role }: any) => role === 'ROLE_USER');
+      expect(userMessages).toMatchObject([
         tck('input-required').message,
         tck('input-required').message,
         tck('complete-task').message,

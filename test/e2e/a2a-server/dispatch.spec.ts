@@ -46,18 +46,18 @@ describe('A2A doors without an agent name, in an org without a default agent', (
     { path = '/a2a', token, headers = {} }: { path?: string; token?: string; headers?: Record<string, string> } = {},
   ) => gateway.call('POST', path, { jsonrpc: '2.0', id: 1, method, params }, token, headers);
   let count = 0;
-  const said = (words: string, more: object = {}) => ({
+  const paramsOf = (words: string, more: object = {}) => ({
     message: { messageId: `m${++count}`, role: 'ROLE_USER', parts: [{ text: words }], ...more },
   });
   const sent = async (words: string, more: object = {}, options = {}) =>
-    (await rpc('SendMessage', said(words, more), options)).body.result.task;
+    (await rpc('SendMessage', paramsOf(words, more), options)).body.result.task;
   const metadataOf = (task: any) => task.metadata['rialto/dispatch'];
   const get = async (id: string, options = {}) => (await rpc('GetTask', { id }, options)).body;
 
   it('X3.7 an agent that is published for one remote skill cannot reach another skill', async () => {
     const executor = { kind: 'remote', agentId: 'weather', skillId: 'forecast' };
     await publish('one_skill', { executor });
-    const asked = said('storms?', { metadata: { skillId: 'alerts' } });
+    const asked = paramsOf('storms?', { metadata: { skillId: 'alerts' } });
     const { body } = await rpc('SendMessage', asked, { path: '/a2a/agents/one_skill' });
     expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
     expect(weather.requests.map(({ json }: any) => json.params.message.metadata.skillId)).toEqual(['forecast']);
@@ -78,7 +78,7 @@ describe('A2A doors without an agent name, in an org without a default agent', (
     await publish('anything', { defaultInputModes: ['*/*'] });
     for (let tries = 0; tries < 10; tries++) expect(metadataOf(await sent('', { parts })).agent).toBe('anything');
     await gateway.call('DELETE', '/api/a2a/published/anything');
-    const { body } = await rpc('SendMessage', said('', { parts }));
+    const { body } = await rpc('SendMessage', paramsOf('', { parts }));
     expect(body.error.code).toBe(-32005);
     await gateway.call('DELETE', '/api/a2a/published/plain_weather');
   });
@@ -129,7 +129,7 @@ describe('A2A doors without an agent name, in an org without a default agent', (
     expect(weather.requests).toEqual([]);
     invoices.set(asyncTask(1_000, text('never')));
     const { body } = await rpc('SendMessage', {
-      ...said('book an invoice'),
+      ...paramsOf('book an invoice'),
       configuration: { returnImmediately: true },
     });
     await invoices.waitForRequests(3);
@@ -182,7 +182,7 @@ describe('A2A doors without an agent name, in an org without a default agent', (
 
   it('AN-89 a stream begins with the task, and names the chosen agent', async () => {
     await publish('streamer', { skills: [{ id: 'tide', name: 'tide', description: 'Tells the tide', tags: [] }] });
-    const { status, body } = await rpc('SendStreamingMessage', said('tell the tide'));
+    const { status, body } = await rpc('SendStreamingMessage', paramsOf('tell the tide'));
     await gateway.call('DELETE', '/api/a2a/published/streamer');
     expect(status).toBe(200);
     const [first] = (body as string)
@@ -193,14 +193,14 @@ describe('A2A doors without an agent name, in an org without a default agent', (
 
   it('AN-89 a message that is the whole answer names the agent too', async () => {
     weather.set(message([{ text: 'sunny' }]));
-    const { result } = (await rpc('SendMessage', said('weather forecast'))).body;
+    const { result } = (await rpc('SendMessage', paramsOf('weather forecast'))).body;
     const { metadata } = result.message ?? result.task;
     expect(metadata['rialto/dispatch'].agent).toBe('weather');
   });
 
   it('AN-89 an agent that is unable, forbidden or missing is never chosen, and the error has the reasons', async () => {
     const excluded = async (words: string, more: object = {}, options = {}) => {
-      const { status, body } = await rpc('SendMessage', said(words, more), options);
+      const { status, body } = await rpc('SendMessage', paramsOf(words, more), options);
       expect([status, body.error.code, body.error.message]).toEqual([200, -32602, 'no agent can take this work']);
       return JSON.stringify(body.error.data);
     };
@@ -216,7 +216,7 @@ describe('A2A doors without an agent name, in an org without a default agent', (
       name: 'nothing',
       text: forbid.replace(' == PublishedAgent::"weather"', ''),
     });
-    expect(await rpc('SendMessage', said('x'), { token: eve })).toMatchObject({ status: 403 });
+    expect(await rpc('SendMessage', paramsOf('x'), { token: eve })).toMatchObject({ status: 403 });
     await weather.down();
     await gateway.call('POST', '/api/a2a/agents/weather/refetch');
     expect(await excluded('x', { metadata: { skillId: 'forecast' } })).toContain('it is unreachable');
@@ -228,15 +228,17 @@ describe('A2A doors without an agent name, in an org without a default agent', (
   it("AN-89 another org sees neither agents nor tasks; a caller cannot forge the gateway's metadata", async () => {
     const globex = await gateway.tokenOf('globex', 'gina', 'admin');
     const task = await sent('book an invoice');
-    expect(await rpc('SendMessage', said('book an invoice'), { token: globex })).toMatchObject({
+    expect(await rpc('SendMessage', paramsOf('book an invoice'), { token: globex })).toMatchObject({
       status: 404,
       body: { error: { message: 'no default agent is set' } },
     });
     for (const method of ['GetTask', 'CancelTask'])
       expect((await rpc(method, { id: task.id }, { token: globex })).body.error.code).toBe(-32001);
-    expect((await rpc('SendMessage', said('x', { taskId: task.id }), { token: globex })).body.error.code).toBe(-32001);
+    expect((await rpc('SendMessage', paramsOf('x', { taskId: task.id }), { token: globex })).body.error.code).toBe(
+      -32001,
+    );
     expect((await rpc('ListTasks', {})).status).toBe(404);
-    const forged = { ...said('book it'), metadata: { 'rialto/dispatch': { skillId: 'x' }, mine: 1 } };
+    const forged = { ...paramsOf('book it'), metadata: { 'rialto/dispatch': { skillId: 'x' }, mine: 1 } };
     expect((await rpc('SendMessage', forged, { path: '/a2a/agents/invoices' })).body.result.task.metadata).toEqual({
       mine: 1,
     });

@@ -57,9 +57,9 @@ describe('older callers', () => {
       { type: 'file', file: { name: 'y.png', mimeType: 'image/png', uri: 'https://example.com/y.png' } },
     ];
     const task = await rpc(gateway, 'message/send', { message: { role: 'user', parts } }, { agent: native });
-    const said = parts.map(({ type, ...part }) => ({ kind: type, ...part }));
-    expect(task.artifacts[0].parts).toEqual(said);
-    expect(task.history[0].parts).toEqual(said);
+    const expectedParts = parts.map(({ type, ...part }) => ({ kind: type, ...part }));
+    expect(task.artifacts[0].parts).toEqual(expectedParts);
+    expect(task.history[0].parts).toEqual(expectedParts);
   });
 
   it('AN-49: each refusal has its own status and code', async () => {

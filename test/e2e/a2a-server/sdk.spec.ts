@@ -109,10 +109,10 @@ describe('RI-01: the official client', () => {
       const events = await collect((await client('slow')).sendMessageStream(sdkSend('one two three')));
       const cases = events.map(({ payload }) => payload?.$case);
       expect(cases).toEqual(['task', 'statusUpdate', ...Array(3).fill('artifactUpdate'), 'statusUpdate']);
-      const said = events.flatMap(({ payload }) =>
+      const texts = events.flatMap(({ payload }) =>
         payload?.$case === 'artifactUpdate' ? payload.value.artifact!.parts.map((part) => part.content!.value) : [],
       );
-      expect(said.join('')).toBe('one two three');
+      expect(texts.join('')).toBe('one two three');
     });
 
     it('follows a task in another process, and cancels it there', async () => {

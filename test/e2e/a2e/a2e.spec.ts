@@ -229,16 +229,16 @@ describe('A2E messages by POST', () => {
         })),
       );
       const get = (payload: object) => say('mcp/prompt/get/req', { arguments: { who: 'Ada' }, ...payload });
-      const said = async (payload: object) => (await get(payload)).messages[0].content.text;
+      const promptText = async (payload: object) => (await get(payload)).messages[0].content.text;
       expect(await get({ name: 'greet' })).toMatchObject({
         ok: true,
         name: 'greet',
         server_id: 'a',
         description: 'greet',
       });
-      expect(await said({ name: 'greet' })).toBe('hello Ada from a://x');
-      expect(await said({ name: 'greet', server_id: 'b' })).toBe('hello Ada from b://x');
-      expect(await said({ name: 'b__greet' })).toBe('hello Ada from b://x');
+      expect(await promptText({ name: 'greet' })).toBe('hello Ada from a://x');
+      expect(await promptText({ name: 'greet', server_id: 'b' })).toBe('hello Ada from b://x');
+      expect(await promptText({ name: 'b__greet' })).toBe('hello Ada from b://x');
       for (const payload of [{ name: 'nobody' }, { name: 'a__nobody' }, { name: 'nobody', server_id: 'a' }])
         expect((await get(payload)).error.code).toBe('mcp_prompt_not_found');
     });

@@ -35,7 +35,7 @@ describe('rialto/a2e', () => {
     return one;
   };
   const failure = async (work: Promise<unknown>): Promise<A2EClientError> => {
-    const error: unknown = await work.then(() => new Error('did not fail')).catch((reason: unknown) => reason);
+    const error: unknown = await work.then(() => new Error('the work did not fail')).catch((reason: unknown) => reason);
     if (!(error instanceof A2EClientError)) throw error;
     return error;
   };

@@ -124,10 +124,10 @@ describe('the A2E door', () => {
       "select event from audit_events where type = 'a2e.message' order by id desc limit 8",
     );
     const facts = rows.map(({ event }: any) => event);
-    const told = facts.map(({ verb, direction, outcome, error = '' }: any) =>
+    const audited = facts.map(({ verb, direction, outcome, error = '' }: any) =>
       [verb.slice(0, 30), direction, outcome, error].join(' '),
     );
-    expect(told.sort()).toEqual(
+    expect(audited.sort()).toEqual(
       [
         'mcp/server/register/req in completed ',
         'mcp/server/register/resp out completed ',

@@ -33,7 +33,7 @@ describe('an anchor that receives checkpoints by POST', () => {
     await gateway.gateway.get(AuditCheckpoints).sweep();
   };
   const deliver = (at = gateway) => at.gateway.get(AuditAnchor).sweep();
-  const kept = (org: string) => sink.received.map(({ body }) => body).filter(({ orgId }) => orgId === org);
+  const checkpointsOf = (org: string) => sink.received.map(({ body }) => body).filter(({ orgId }) => orgId === org);
   const readiness = async (at = gateway) => (await at.call('GET', '/readyz', undefined, null)).body.checks.anchor;
   const waiting = async (): Promise<number> => {
     const text = await gateway.gateway.get(Metrics).registry.metrics();
@@ -53,15 +53,15 @@ describe('an anchor that receives checkpoints by POST', () => {
     const later = await startTestGateway(env, gateway);
     await deliver(later);
     await later.close();
-    expect(kept(globex).map(({ number }) => number)).toEqual([1, 2, 3]);
+    expect(checkpointsOf(globex).map(({ number }) => number)).toEqual([1, 2, 3]);
     await eventually(waiting, (count) => count === 0); // metric requests within half a second share an answer
     await deliver();
-    expect(kept(globex)).toHaveLength(3);
+    expect(checkpointsOf(globex)).toHaveLength(3);
   });
 
   it('gets checkpoints that the public keys of the gateway verify', async () => {
     const { keys } = (await gateway.call('GET', '/.well-known/jwks.json', undefined, null)).body;
-    const [{ kid, signature, ...statement }] = kept(globex);
+    const [{ kid, signature, ...statement }] = checkpointsOf(globex);
     const key = createPublicKey({ key: keys.find((one: { kid: string }) => one.kid === kid), format: 'jwk' });
     const check = (of: object) =>
       verifies(null, Buffer.from(canonicalJson(of)), key, Buffer.from(signature, 'base64url'));

@@ -30,7 +30,7 @@ describe('remote work that outlives its call', () => {
   const ask = (taskId: string, token?: string, waitMs?: number) => askAgain(gateway, taskId, token, waitMs);
   const rowOf = (taskId: string) => continuationOf(gateway, taskId);
   const taskOf = async (taskId: string): Promise<any> => (await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body;
-  const looks = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
+  const pollsOf = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
 
   it('AN-63 AN-64 AN-65 a call that outlives its caller is a task that can be read later', async () => {
     const seen: any[] = [];
@@ -127,7 +127,7 @@ describe('remote work that outlives its call', () => {
     const { taskId } = await one.handed();
     const { result } = await ask(taskId, undefined, 30_000);
     expect(result.structuredContent).toEqual({ at: 'last' });
-    expect(looks(one)).toBe(7);
+    expect(pollsOf(one)).toBe(7);
   });
 
   it('AN-70 the remote agent is not polled for the time that it asked for', async () => {
@@ -166,14 +166,14 @@ describe('remote work that outlives its call', () => {
 
   it('the credential of a call in the answer of an agent is never returned', async () => {
     const value = 'canary-of-the-agent';
-    const said = `not with ${value}, nor with ${Buffer.from(value).toString('base64url')}`;
-    const one = await remote(asyncTask(30, failed(said)));
+    const reply = `not with ${value}, nor with ${Buffer.from(value).toString('base64url')}`;
+    const one = await remote(asyncTask(30, failed(reply)));
     const credential = { type: 'apiKey', header: 'x-api-key', value };
     expect((await gateway.call('PATCH', `/api/a2a/agents/${one.slug}`, { credential })).status).toBe(200);
     const { taskId } = await one.handed();
     const { error } = await ask(taskId);
     expect(error.message).toContain('not with [redacted], nor with [redacted]');
-    one.agent.set((it) => it.error(-32000, said));
+    one.agent.set((it) => it.error(-32000, reply));
     const { error: refused } = await one.call();
     expect(refused).toMatchObject({ message: 'not with [redacted], nor with [redacted]' });
     expect(one.agent.requests.at(-1)!.headers['x-api-key']).toBe(value);

@@ -121,14 +121,14 @@ describe('remote work with an agent that pushes', () => {
 
   it('a push that arrives before the answer with the task is stored until the next poll', async () => {
     const one = await remote();
-    let kept: unknown[] = [];
+    let stored: unknown[] = [];
     one.agent.set(async (call) => {
       expect((await push(addressOf(one))).status).toBe(204);
-      kept = await gateway.sql('select org_id from remote_pushes');
+      stored = await gateway.sql('select org_id from remote_pushes');
       await never(call);
     });
     const { taskId } = await one.handed();
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
     await putOff(taskId);
     expect(pollsOf(one)).toBeGreaterThan(0);
     expect(await remembered(taskId)).toEqual([]);

@@ -34,11 +34,11 @@ describe('a step that outlives its call is reported to a webhook', () => {
     const wanted = step === 'invoke' ? invocation(remote) : { workType: 'told', requiredSkills: [step] };
     const { body } = await post(step, { ...wanted, webhook_url: url, context: { run: 7 } });
     expect(body.output).toMatchObject({ state: 'working' });
-    const [told] = await eventually(
+    const [delivery] = await eventually(
       () => Promise.resolve(sink.received),
       ({ length }) => length === 1,
     );
-    expect(told).toMatchObject({
+    expect(delivery).toMatchObject({
       path: `/${step}?run=7`,
       body: { run_id: body.taskId, status: 'completed', agent_name: remote.slug, result: `by ${step}` },
     });
@@ -57,10 +57,13 @@ describe('a step that outlives its call is reported to a webhook', () => {
     ['1.0, a thread', { card: 'v1' }, 'thread'],
   ])(
     'by an agent that blocks longer than the call unless the request is non-blocking: %s',
-    async (_name, options, told) => {
+    async (_name, options, channel) => {
       const remote = await startRemote(gateway, blocking(60_000, text('dug')), options);
       const url = `${sink.url}/dug`;
-      const { body } = await post('invoke', invocation(remote, { [told]: told === 'thread' ? { url, id: 't' } : url }));
+      const { body } = await post(
+        'invoke',
+        invocation(remote, { [channel]: channel === 'thread' ? { url, id: 't' } : url }),
+      );
       expect(body.output).toMatchObject({ state: 'working' });
       await eventually(
         () => sink.received.map((one) => one.body.result ?? one.body.text),

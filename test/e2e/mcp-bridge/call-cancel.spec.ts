@@ -60,11 +60,11 @@ describe('MCP tools/call: progress and cancellation', () => {
   it.each(clientKinds)('a client that sent a token gets progress during the call: %s', async (kind) => {
     const client = await connectMcp(kind, `${one.url}/mcp`, one.token);
     const seen: { progress: number; message?: string }[] = [];
-    let heard: () => void = () => undefined;
-    answerOn(new Promise<void>((resolve) => (heard = resolve)));
+    let notified: () => void = () => undefined;
+    answerOn(new Promise<void>((resolve) => (notified = resolve)));
     const onprogress = (progress: { progress: number; message?: string }) => {
       seen.push(progress);
-      heard();
+      notified();
     };
     const reply = await client.callTool(tool, { onprogress });
     expect(reply.structuredContent).toEqual({ ok: true });
@@ -77,8 +77,8 @@ describe('MCP tools/call: progress and cancellation', () => {
     // The progress of the other caller proves that the time for progress has come.
     const token = (progressToken: string) => ({ progressToken });
     const modern = modernRequest('tools/call', tool, 'm');
-    let heard: () => void = () => undefined;
-    answerOn(new Promise<void>((resolve) => (heard = resolve)));
+    let notified: () => void = () => undefined;
+    answerOn(new Promise<void>((resolve) => (notified = resolve)));
     const post = (body: unknown, headers: Record<string, string> = streams) =>
       openEvents(`${one.url}/mcp`, { method: 'POST', token: one.token, headers, body });
     const quiet = Promise.all([
@@ -90,7 +90,7 @@ describe('MCP tools/call: progress and cancellation', () => {
     await agent.waitForRequests(4);
     const loud = await post(callOf(4, token('t4')));
     expect(await loud.next()).toMatchObject({ method: 'notifications/progress', params: { progressToken: 't4' } });
-    heard();
+    notified();
     expect(await loud.rest()).toMatchObject([{ id: 4, result: { structuredContent: { ok: true } } }]);
     for (const { headers, body } of await quiet) {
       expect(headers.get('content-type')).toContain('application/json');
@@ -111,8 +111,8 @@ describe('MCP tools/call: progress and cancellation', () => {
       agent.requests.length = 0;
       const reply = one.call('POST', '/mcp', callOf(id), one.token, session);
       await agent.waitForRequests(1);
-      const told = await via.call('POST', '/mcp', cancel(id), one.token, session);
-      expect(told.status).toBe(202);
+      const accepted = await via.call('POST', '/mcp', cancel(id), one.token, session);
+      expect(accepted.status).toBe(202);
       expect((await agent.closed(1))[0]!.aborted).toBe(true);
       const { body } = await reply;
       expect([body.id, body.error.data.code]).toEqual([id, 'canceled']);

@@ -96,14 +96,14 @@ describe('MCP: tools/list_changed', () => {
       });
     });
     const legacy = await connectLegacySdk(`${one.url}/mcp`, one.token);
-    const told = new Promise<void>((resolve) => {
+    const notified = new Promise<void>((resolve) => {
       legacy.client.fallbackNotificationHandler = async ({ method }) => {
         if (method === changed) resolve();
       };
     });
     await Promise.all([newest, legacy.standing]);
     await change(two);
-    await told;
+    await notified;
     expect(await refreshed).toContain(`changing.skill-${count}`);
     await Promise.all([legacy.close(), (await newest)?.close()]);
   });

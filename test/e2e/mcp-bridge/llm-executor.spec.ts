@@ -270,10 +270,10 @@ describe('an agent with a model as executor', () => {
     );
     const task = await ask('telling', 'what is your key?');
     expect(outcome(task)).toEqual(['TASK_STATE_COMPLETED', 'I said [redacted]', undefined]);
-    const kept = await gateway.sql(
+    const stored = await gateway.sql(
       'select t::text || (select string_agg(e::text, $$ $$) from a2a_task_events e) as kept from a2a_tasks t',
     );
-    expect(JSON.stringify([task, kept, upstream.calls.at(-1)])).not.toContain(key);
+    expect(JSON.stringify([task, stored, upstream.calls.at(-1)])).not.toContain(key);
     expect(upstream.calls.at(-1)!.args).toEqual({ city: '[redacted]' });
   });
 
@@ -285,7 +285,7 @@ describe('an agent with a model as executor', () => {
     expect(model.requests.map(({ headers }) => headers.authorization)).toEqual(Array(2).fill(`Bearer ${key}`));
     const change = (executor: object) =>
       gateway.call('PATCH', '/api/a2a/published/keyed', { executor: { kind: 'llm', model: 'n', ...executor } });
-    const kept = await change({ url: `${model.url}/` });
+    const unchanged = await change({ url: `${model.url}/` });
     model.script({ text: ['Hello.'] });
     await ask('keyed', 'go');
     expect(model.requests[0]).toMatchObject({ body: { model: 'n' }, headers: { authorization: `Bearer ${key}` } });
@@ -299,7 +299,7 @@ describe('an agent with a model as executor', () => {
       gateway.sql('select * from a2a_task_events'),
       gateway.sql('select * from audit_events'),
     ]);
-    expect(JSON.stringify([made, kept, elsewhere, seen]) + gateway.log.join()).not.toContain(key);
+    expect(JSON.stringify([made, unchanged, elsewhere, seen]) + gateway.log.join()).not.toContain(key);
     expect((await change({ url: model.url, apiKey: null })).status).toBe(200);
     model.script({ text: ['Hello.'] });
     await ask('keyed', 'go');

@@ -208,8 +208,8 @@ describe('an agent with a tool of an MCP server as executor', () => {
     await publish(gateway, { name: 'worker', executor: { kind: 'mcp-tool', serverId: 'fixture' } });
     const message = data({}, 'test_tool_with_progress');
     const frames = await (await rpcStream(gateway, 'SendStreamingMessage', { message }, { agent: 'worker' })).rest();
-    const told = frames.flatMap(({ data: { result } }: Frame) => result.statusUpdate?.metadata ?? []);
-    expect(told[0]).toMatchObject({ progress: 0, total: 100 });
+    const metadata = frames.flatMap(({ data: { result } }: Frame) => result.statusUpdate?.metadata ?? []);
+    expect(metadata[0]).toMatchObject({ progress: 0, total: 100 });
     expect(frames.at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
     await fixture.close();
   });

@@ -138,13 +138,13 @@ describe('requests of one member of an org do not affect the others', () => {
       await near.proves(await holdSockets(...options()));
     });
 
-    const said: [string, () => string | Buffer][] = [
+    const invalidBytes: [string, () => string | Buffer][] = [
       ['requests that end in the middle of their bodies', () => `${head(1_000)}{"jsonrpc":`],
       ['bytes that are not HTTP', () => Buffer.alloc(10_000, 0xff)],
       ['a header of 100,000 bytes', () => `GET / HTTP/1.1\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`],
       ['a body of 2,000 levels', () => `${head(4_000)}${'['.repeat(2_000)}${']'.repeat(2_000)}`],
     ];
-    it.each(said)('%s, repeatedly', async (_what, bytes) => {
+    it.each(invalidBytes)('%s, repeatedly', async (_what, bytes) => {
       const act = async (): Promise<void> => {
         const socket = await opened();
         socket.resume();

@@ -22,17 +22,17 @@ async function startMirror(token: string): Promise<{ url: string; seen: string[]
   const seen: string[] = [];
   const server = createServer((request, response) => {
     void textOf(request).then((body) => {
-      const said = JSON.stringify({ url: request.url, headers: request.headers, body });
-      seen.push(said);
+      const mirrored = JSON.stringify({ url: request.url, headers: request.headers, body });
+      seen.push(mirrored);
       const status = request.url!.includes('/fails') ? 500 : 200;
       response.writeHead(status, { 'content-type': 'application/json' });
-      if (request.url!.includes('/token')) return response.end(JSON.stringify({ access_token: token, said }));
+      if (request.url!.includes('/token')) return response.end(JSON.stringify({ access_token: token, said: mirrored }));
       if (request.url!.includes('/chat')) {
-        const choices = [{ message: { content: said }, finish_reason: 'stop' }];
+        const choices = [{ message: { content: mirrored }, finish_reason: 'stop' }];
         return response.end(JSON.stringify({ choices }));
       }
-      if (!request.url!.includes('/work')) return response.end(said);
-      return response.end(JSON.stringify({ events: [{ id: 'a', type: 'complete', text: said }] }));
+      if (!request.url!.includes('/work')) return response.end(mirrored);
+      return response.end(JSON.stringify({ events: [{ id: 'a', type: 'complete', text: mirrored }] }));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -65,9 +65,11 @@ describe('abuse 45 every credential, also when a server returns it', () => {
     mirror = await startMirror(canary('access-token'));
     agent = await startStubAgent({ name: 'Mirror' });
     agent.set((call) => {
-      const said = JSON.stringify(call.request.headers);
+      const mirrored = JSON.stringify(call.request.headers);
       const isRefused = call.request.rawBody.includes('fail');
-      return isRefused ? failed(said)(call) : multi([{ text: said }, { data: { [said]: [said] } }])(call);
+      return isRefused
+        ? failed(mirrored)(call)
+        : multi([{ text: mirrored }, { data: { [mirrored]: [mirrored] } }])(call);
     });
     upstream = await TestUpstream.start();
     upstream.add('tell', () => ({

@@ -121,7 +121,7 @@ describe('rialto, next to a running gateway', () => {
     await gateway.sql(`update orgs set policy_version = policy_version + 1 where slug = 'locked'`);
     const status = async (): Promise<number> => (await gateway.call('GET', '/api/policies', undefined, token)).status;
     const until = async (wanted: number): Promise<void> => {
-      for (let looks = 0; looks < 100 && (await status()) !== wanted; looks++)
+      for (let polls = 0; polls < 100 && (await status()) !== wanted; polls++)
         await new Promise((go) => setTimeout(go, 100));
       expect(await status()).toBe(wanted);
     };

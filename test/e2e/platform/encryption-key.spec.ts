@@ -138,11 +138,11 @@ describe('P4 the encryption key', () => {
       (is) => is,
     );
     await worker.close();
-    const told = await rialto(['keys', 'rotate', '--encryption'], {
+    const report = await rialto(['keys', 'rotate', '--encryption'], {
       ...env,
       DATABASE_URL: first.database.url,
       RIALTO_DATA_DIR: first.dataDir,
     });
-    expect([told.code, told.stderr]).toEqual([1, expect.stringContaining('neither key opens 1 of agent_cards')]);
+    expect([report.code, report.stderr]).toEqual([1, expect.stringContaining('neither key opens 1 of agent_cards')]);
   });
 });

@@ -138,10 +138,10 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
   it('through a program and a WebSocket', async () => {
     const sockets = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'mcp' });
     await once(sockets, 'listening');
-    const heard: string[] = [];
+    const received: string[] = [];
     sockets.on('connection', (socket) =>
       socket.on('message', (body: Buffer) => {
-        heard.push(body.toString());
+        received.push(body.toString());
         const answer = mcpAnswer(body.toString());
         if (answer) socket.send(answer);
       }),
@@ -149,7 +149,7 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
     open.push({ close: () => (sockets.clients.forEach((one) => one.terminate()), sockets.close()) });
     await register('ws', { url: `ws://127.0.0.1:${(sockets.address() as AddressInfo).port}/` });
     isExact(await callTool('ws__back'));
-    expect(heard.some((body) => body.includes(`"arguments":${object}`))).toBe(true);
+    expect(received.some((body) => body.includes(`"arguments":${object}`))).toBe(true);
 
     await register('program', {
       command: process.execPath,
@@ -261,8 +261,8 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
       });
       for (const method of ['SendMessage', 'SendStreamingMessage']) {
         const path = `/a2a/agents/through-${version.replace('.', '-')}`;
-        const said = await post(path, `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${message()}}`, v1);
-        expect(said).toContain(`"data":${object}`);
+        const reply = await post(path, `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${message()}}`, v1);
+        expect(reply).toContain(`"data":${object}`);
         expect(agent.heard.at(-1)!.split(object).length).toBeGreaterThan(1);
       }
     });

@@ -186,8 +186,8 @@ describe('S3 the pages of the operator, behind a proxy', () => {
   });
 
   it('lock out only the address that guesses', async () => {
-    const look = (word: string, from: string) => ask('GET', '/admin/queues/', word, { 'x-forwarded-for': from });
-    for (let guess = 0; guess < 11; guess++) await look(`guess-${guess}`, '203.0.113.9');
-    expect([await look(password, '203.0.113.9'), await look(password, '203.0.113.10')]).toEqual([429, 200]);
+    const openBoard = (word: string, from: string) => ask('GET', '/admin/queues/', word, { 'x-forwarded-for': from });
+    for (let guess = 0; guess < 11; guess++) await openBoard(`guess-${guess}`, '203.0.113.9');
+    expect([await openBoard(password, '203.0.113.9'), await openBoard(password, '203.0.113.10')]).toEqual([429, 200]);
   });
 });

@@ -109,8 +109,10 @@ describe('the data of an org', () => {
     );
     const withheld = orgTables.flatMap(({ table, withheld: names = [] }) => names.map((name) => `${table}.${name}`));
     const harmless = ['agent_cards.credential_hint', 'agent_cards.credential_kind', 'signing_keys.sealed'];
-    const told = columns.map(({ table, column }) => `${table}.${column}`).filter((name) => !withheld.includes(name));
-    expect(told).toEqual(harmless);
+    const exported = columns
+      .map(({ table, column }) => `${table}.${column}`)
+      .filter((name) => !withheld.includes(name));
+    expect(exported).toEqual(harmless);
   });
 
   it('can be exported by its admins, with a last line that marks the end, without secrets and without other orgs', async () => {

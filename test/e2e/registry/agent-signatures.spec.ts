@@ -366,9 +366,9 @@ describe('abuse 19: signatures of the cards of registered agents', () => {
       agent.card.description = 'Later.';
       await signCardOf(agent, other);
       loseKeys(agent);
-      const kept = await refetch();
-      expect(kept).toMatchObject({ health: 'healthy', quarantine: null, signature: { state: 'verified' } });
-      expect(kept.card.description).not.toBe('Later.');
+      const unchanged = await refetch();
+      expect(unchanged).toMatchObject({ health: 'healthy', quarantine: null, signature: { state: 'verified' } });
+      expect(unchanged.card.description).not.toBe('Later.');
       expect(await isCalled()).toBe(true);
       serveKeys(agent, other);
       expect(await refetch()).toMatchObject({ card: { description: 'Later.' }, quarantine: expect.anything() });

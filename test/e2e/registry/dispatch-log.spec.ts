@@ -236,9 +236,9 @@ describe('GET /api/a2a/dispatches', () => {
     agent.set(data({ session: { api_key: 'hunter-2', text: 'y'.repeat(50_000) } }));
     await dispatch({ args: { password: 'hunter-2', auth: 'Bearer hunter-2-hunter-2', text: 'x'.repeat(50_000) } });
     const [{ input, output }] = (await items()) as [any];
-    for (const kept of [input, output]) {
-      expect(kept).toMatchObject({ truncated: true, characters: expect.any(Number) });
-      expect(JSON.stringify(kept).length).toBeLessThan(8_192);
+    for (const stored of [input, output]) {
+      expect(stored).toMatchObject({ truncated: true, characters: expect.any(Number) });
+      expect(JSON.stringify(stored).length).toBeLessThan(8_192);
     }
     const stored = await gateway.sql('select * from a2a_task_instances');
     expect(JSON.stringify(stored)).not.toContain('hunter-2');

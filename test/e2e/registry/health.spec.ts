@@ -145,9 +145,9 @@ describe('the health of agents', () => {
       agent.card.description = `${n} ${'x'.repeat(5_000)}`;
       await gateway.call('POST', `${path}/${id}/refetch`);
     }
-    const kept = await gateway.sql(`select changes from agent_card_changes where agent_id = '${id}'`);
-    expect(kept).toHaveLength(50);
-    expect(JSON.stringify(kept[0]).length).toBeLessThan(4_000);
+    const stored = await gateway.sql(`select changes from agent_card_changes where agent_id = '${id}'`);
+    expect(stored).toHaveLength(50);
+    expect(JSON.stringify(stored[0]).length).toBeLessThan(4_000);
     await gateway.call('DELETE', `${path}/${id}`);
   });
 });
@@ -231,14 +231,14 @@ describe('agents of rialto.config.json', () => {
     await agent.down();
     const credential = { type: 'bearer', tokenEnv: 'DECLARED' };
     await restarted([{ url: agent.url, slug: 'distant', credential }], async (again) => {
-      const look = async () => {
+      const readHealth = async () => {
         await again.call('POST', `${path}/distant/refetch`);
         return (await list())[0].health;
       };
-      await eventually(look, (health) => health === 'unreachable');
-      await look(); // the same state again is not a change
+      await eventually(readHealth, (health) => health === 'unreachable');
+      await readHealth(); // the same state again is not a change
       await agent.up();
-      await eventually(look, (health) => health === 'healthy');
+      await eventually(readHealth, (health) => health === 'healthy');
       const lines = await eventually(
         () =>
           Promise.resolve(

@@ -106,7 +106,7 @@ describe('published agents', () => {
 
   it('AN-02 RI-14 shows every change on the card, and null removes a value', async () => {
     await publish();
-    const said = {
+    const declared = {
       description: 'New words.',
       skills: [{ id: 'deploy', name: 'Deploy', description: 'Ships it.', tags: ['ops'], examples: ['ship it'] }],
       defaultInputModes: ['text/markdown'],
@@ -116,10 +116,10 @@ describe('published agents', () => {
       documentationUrl: 'https://acme.example/docs',
       iconUrl: 'https://acme.example/icon.png',
     };
-    const { body } = await change({ ...said, handle: 'ko', streaming: false, pushNotifications: false });
-    expect(body).toMatchObject(said);
+    const { body } = await change({ ...declared, handle: 'ko', streaming: false, pushNotifications: false });
+    expect(body).toMatchObject(declared);
     const card = (await cardOf('kofi')).body;
-    expect(card).toMatchObject({ ...said, capabilities: { streaming: false, pushNotifications: false } });
+    expect(card).toMatchObject({ ...declared, capabilities: { streaming: false, pushNotifications: false } });
     const cleared = { provider: null, documentationUrl: null, iconUrl: null, handle: null };
     expect((await change(cleared)).body).toMatchObject(cleared);
     for (const name of ['provider', 'documentationUrl', 'iconUrl'])

@@ -59,10 +59,10 @@ describe('an agent with a service as executor', () => {
       const artifact = { parts: [{ data: { [call.body.token]: [leak(call.body.token)] } }] };
       expect((await svc.report(call, { id: 'b', type: 'artifact', artifact })).status).toBe(200);
       expect((await svc.report(call, { id: 'c', type: 'fail', text: leak(call.body.token) })).status).toBe(200);
-      const told = JSON.stringify([await svc.eventsOf(id), await svc.taskWhen(id, 'TASK_STATE_FAILED')]);
+      const visible = JSON.stringify([await svc.eventsOf(id), await svc.taskWhen(id, 'TASK_STATE_FAILED')]);
       for (const one of [call.body.token, secret, Buffer.from(secret).toString('base64').replace(/=+$/, '')])
-        expect(told).not.toContain(one);
-      expect(told).toContain('[redacted] and [redacted], [redacted]');
+        expect(visible).not.toContain(one);
+      expect(visible).toContain('[redacted] and [redacted], [redacted]');
     });
 
     it('and its memo never makes the task due at once: a killed process would look like a silent service', async () => {

@@ -32,7 +32,7 @@ describe('an agent with tasks in a mailbox', () => {
     return (await rpc(gateway, 'SendMessage', params, { agent })).task.id as string;
   };
   const isThere = ({ length }: unknown[]) => length > 0;
-  const look = (id: string): Promise<any> => rpc(gateway, 'GetTask', { id }, { agent });
+  const readTask = (id: string): Promise<any> => rpc(gateway, 'GetTask', { id }, { agent });
   const report = (id: string, event: Record<string, unknown>, token?: string) =>
     gateway.call('POST', `/api/executions/${id}/events`, event, token);
   const row = async (id: string): Promise<any> =>
@@ -73,7 +73,7 @@ describe('an agent with tasks in a mailbox', () => {
         leaseMs: 30_000,
       },
     ]);
-    expect((await look(older)).status.state).toBe('TASK_STATE_WORKING');
+    expect((await readTask(older)).status.state).toBe('TASK_STATE_WORKING');
     expect((await lease()).body.task.id).toBe(younger);
     expect((await lease()).status).toBe(204);
   });
@@ -274,7 +274,7 @@ describe('an agent with tasks in a mailbox', () => {
       await loseHolder(id);
     }
     expect((await lease()).status).toBe(204);
-    const { status } = await look(id);
+    const { status } = await readTask(id);
     expect([status.state, status.message.parts[0].text]).toEqual([
       'TASK_STATE_FAILED',
       'exceeded 3 attempts: its worker was lost each time',
@@ -300,10 +300,10 @@ describe('an agent with tasks in a mailbox', () => {
     }
     const { task, message, leaseEpoch } = (await lease(2_000)).body;
     expect(message.parts).toEqual([{ text: 'large' }]);
-    const said = task.history.map(({ parts }: any) => parts[0].text);
-    expect(said).toEqual(['paint', 'Which colour?', 'red', 'Which size?', 'large']);
+    const texts = task.history.map(({ parts }: any) => parts[0].text);
+    expect(texts).toEqual(['paint', 'Which colour?', 'red', 'Which size?', 'large']);
     await report(id, { id: 'c', type: 'complete', leaseEpoch });
-    expect((await look(id)).status.state).toBe('TASK_STATE_COMPLETED');
+    expect((await readTask(id)).status.state).toBe('TASK_STATE_COMPLETED');
   });
 
   it('RY-22 tells the holder of a canceled task at its next report; a waiting one is not handed out again', async () => {
@@ -313,7 +313,7 @@ describe('an agent with tasks in a mailbox', () => {
     const late = await report(held, { id: 'z', type: 'complete', leaseEpoch });
     expect([late.status, late.body]).toMatchObject([409, { code: 'conflict', state: 'canceled' }]);
     expect((await lease()).status).toBe(204);
-    for (const id of [held, waits]) expect((await look(id)).status.state).toBe('TASK_STATE_CANCELED');
+    for (const id of [held, waits]) expect((await readTask(id)).status.state).toBe('TASK_STATE_CANCELED');
   });
 
   it('keeps a leased task from the processes of the gateway, even when it is due', async () => {
@@ -335,7 +335,7 @@ describe('an agent with tasks in a mailbox', () => {
       await gateway.gateway.get(TaskRunner).begin(id as TaskId)
     )?.ended;
     const { status } = await eventually(
-      () => look(id),
+      () => readTask(id),
       (task) => task.status.state === 'TASK_STATE_FAILED',
     );
     expect(status.message.parts[0].text).toBe('no worker fetched the task within a day');

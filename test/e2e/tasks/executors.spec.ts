@@ -212,8 +212,8 @@ describe.each(thinkers)('an agent with %s as executor, which asks questions', (_
       state: 'TASK_STATE_COMPLETED',
       message: { parts: [{ text: 'red and large' }] },
     });
-    const said = done.history.filter(({ role }: any) => role === 'ROLE_USER').map(({ parts }: any) => parts[0].text);
-    expect(said).toEqual(['ask', 'red', 'large']);
+    const texts = done.history.filter(({ role }: any) => role === 'ROLE_USER').map(({ parts }: any) => parts[0].text);
+    expect(texts).toEqual(['ask', 'red', 'large']);
   });
 
   it('fails with its reason', async () => {

@@ -196,8 +196,8 @@ describe('task behaviour of the reference systems', () => {
       });
       expect(refused.body.error.code).toBe(-32602);
     }
-    const look = () => rpc(gateway, 'tasks/get', { id: body.result.id }, { agent: 'slower' });
-    const done = await eventually(look, ({ status }) => status.state === 'completed');
+    const read = () => rpc(gateway, 'tasks/get', { id: body.result.id }, { agent: 'slower' });
+    const done = await eventually(read, ({ status }) => status.state === 'completed');
     expect(done.metadata).toBeUndefined();
   });
 
@@ -301,8 +301,8 @@ describe('tasks and restarts of processes', () => {
       const second = await startTestGateway({}, first);
       try {
         expect(await rpc(second, 'GetTask', { id: task.id }, { token: first.token })).toEqual(task);
-        const look = () => rpc(second, 'GetTask', { id: running.id }, { agent: 'slow', token: first.token });
-        const done = await eventually(look, ({ status }) => status.state === 'TASK_STATE_COMPLETED');
+        const read = () => rpc(second, 'GetTask', { id: running.id }, { agent: 'slow', token: first.token });
+        const done = await eventually(read, ({ status }) => status.state === 'TASK_STATE_COMPLETED');
         expect(done.artifacts[0].parts.map((part: any) => part.text).join('')).toBe('a b c d');
       } finally {
         await second.close();
@@ -334,7 +334,7 @@ describe('tasks and restarts of processes', () => {
     const gateway = await startTestGateway({ RIALTO_TASK_RETENTION_DAYS: '1' });
     try {
       await publish(gateway);
-      const kept = (await rpc(gateway, 'SendMessage', { message: userMessage('new') })).task.id;
+      const recentId = (await rpc(gateway, 'SendMessage', { message: userMessage('new') })).task.id;
       const old = '01900000-0000-7000-8000-000000000001';
       const open = '01900000-0000-7000-8000-000000000002';
       // One statement, because the gateway's own sweep may run between two.
@@ -344,11 +344,11 @@ describe('tasks and restarts of processes', () => {
            select made.id, org_id, agent_id, agent_name, 'c', owner, principal, made.state, now() - interval '3 days', '[]', '[]', 1, 1, now() - interval '3 days'
              from a2a_tasks, (values ($2::uuid, 'completed'), ($3::uuid, 'input-required')) as made (id, state) where a2a_tasks.id = $1)
          insert into a2a_task_events (task_id, seq, body, at) values ($2, 1, '{}', now())`,
-        [kept, old, open],
+        [recentId, old, open],
       );
       const { TaskRetentionSweeper } = await import('../../../src/tasks/run/task-retention.sweeper.js');
       await gateway.gateway.get(TaskRetentionSweeper).sweep();
-      expect((await gateway.sql('select id from a2a_tasks order by id')).map(({ id }) => id)).toEqual([open, kept]);
+      expect((await gateway.sql('select id from a2a_tasks order by id')).map(({ id }) => id)).toEqual([open, recentId]);
       expect(await gateway.sql('select task_id from a2a_task_events where task_id = $1', [old])).toEqual([]);
     } finally {
       await gateway.close();

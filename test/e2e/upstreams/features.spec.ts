@@ -120,11 +120,11 @@ describe('resources and prompts of MCP servers', () => {
     const context = { arguments: { other: '1' } };
     const values = async (ref: object, path?: string) =>
       (await rpc('completion/complete', { ref, argument, context }, undefined, path)).result.completion.values;
-    const kept = ['A', JSON.stringify(context)];
-    expect(await values({ type: 'ref/prompt', name: 'b__greet' })).toEqual(['greet', ...kept]);
+    const expected = ['A', JSON.stringify(context)];
+    expect(await values({ type: 'ref/prompt', name: 'b__greet' })).toEqual(['greet', ...expected]);
     const uri = 'b://x/by-id/{id}';
-    expect(await values({ type: 'ref/resource', uri })).toEqual([uri, ...kept]);
-    expect(await values({ type: 'ref/prompt', name: 'greet' }, '/mcp/servers/a')).toEqual(['greet', ...kept]);
+    expect(await values({ type: 'ref/resource', uri })).toEqual([uri, ...expected]);
+    expect(await values({ type: 'ref/prompt', name: 'greet' }, '/mcp/servers/a')).toEqual(['greet', ...expected]);
     for (const ref of [undefined, {}, { type: 'ref/else' }, { type: 'ref/prompt' }, { type: 'ref/resource' }])
       expect((await rpc('completion/complete', { ref, argument })).error.code).toBe(-32602);
   });
@@ -132,8 +132,8 @@ describe('resources and prompts of MCP servers', () => {
   it('AE-41 AE-61 lists are answered from the cache, until the server notifies a change', async () => {
     const one = await register(await library('sessions', 'a://x', ['one']), 'a');
     const legacy = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
-    const told: string[] = [];
-    legacy.client.fallbackNotificationHandler = ({ method }) => Promise.resolve(void told.push(method));
+    const notified: string[] = [];
+    legacy.client.fallbackNotificationHandler = ({ method }) => Promise.resolve(void notified.push(method));
     await legacy.standing;
     await text('a://x/one');
     const lists = () => one.calls.filter(({ name }) => name.endsWith('/list')).length;
@@ -149,7 +149,7 @@ describe('resources and prompts of MCP servers', () => {
     await eventually(uris, (all) => all.join() === 'a://x/new');
     expect((await rpc('prompts/list')).result.prompts).toMatchObject([{ name: 'a__new' }]);
     await eventually(
-      () => told,
+      () => notified,
       (all) => ['resources', 'prompts'].every((list) => all.includes(`notifications/${list}/list_changed`)),
     );
     await legacy.close();

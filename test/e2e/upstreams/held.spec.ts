@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { TestUpstream } from '../../support/stubs/upstream.js';
 
 const anything = z.looseObject({});
-const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
+const sampled = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
 const able = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
 
 describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era that asks it a question', () => {
@@ -55,7 +55,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     });
     return JSON.parse(/^(?:.*\n)*?data: (.*)\n/.exec(await response.clone().text())?.[1] ?? (await response.text()));
   };
-  const answering = ({ result }: any, answer: object = said) => ({
+  const answering = ({ result }: any, answer: object = sampled) => ({
     requestState: result.requestState,
     inputResponses: Object.fromEntries(Object.keys(result.inputRequests).map((name) => [name, answer])),
   });
@@ -66,7 +66,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
       { name: 'c', version: '1' },
       { capabilities: able, versionNegotiation: { mode: { pin: '2026-07-28' } } },
     );
-    one.setRequestHandler('sampling/createMessage', () => said as never);
+    one.setRequestHandler('sampling/createMessage', () => sampled as never);
     one.setRequestHandler(
       'elicitation/create',
       () => ({ action: 'accept', content: { username: 'ada', email: 'a@b.c' } }) as never,
@@ -119,15 +119,15 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
 
   it('state that a server keeps in the session of one caller is not visible to the next', async () => {
     const one = await TestUpstream.start();
-    const kept = new Map<unknown, string>();
+    const sessions = new Map<unknown, string>();
     one.add('login', async (_args, _signal, server) => {
       const params = { messages: [], maxTokens: 1 };
       const { content }: any = await server!.request({ method: 'sampling/createMessage', params }, anything as never);
-      kept.set(server, content.text);
+      sessions.set(server, content.text);
       return { content: [] };
     });
     one.add('whoami', (_args, _signal, server) => ({
-      content: [{ type: 'text', text: kept.get(server) ?? 'nobody' }],
+      content: [{ type: 'text', text: sessions.get(server) ?? 'nobody' }],
     }));
     await register(one);
     const [ann, bob] = [gateway.token, await gateway.tokenOf('default', 'bob')];
@@ -184,7 +184,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     const firsts = await Promise.all(Array.from({ length: 5 }, () => call('fix__test_sampling')));
     const lasts = await Promise.all(
       firsts.map((first, n) =>
-        call('fix__test_sampling', answering(first, { ...said, content: { type: 'text', text: `n${n}` } })),
+        call('fix__test_sampling', answering(first, { ...sampled, content: { type: 'text', text: `n${n}` } })),
       ),
     );
     expect(lasts.map(({ result }) => result.content[0].text)).toEqual(

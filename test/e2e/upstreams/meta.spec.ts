@@ -24,18 +24,23 @@ describe("the metadata of a client's request to an MCP server", () => {
       one.methods.set('resources/read', () => ({ contents: [{ uri: 'a://x', text: 'x' }] }));
       expect((await gateway.call('POST', '/api/mcp/servers', { id: 'own', url: one.url })).status).toBe(201);
       const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-      const kept = { traceparent, tracestate: 'a=1', baggage: 'b=2', 'com.example/key': { deep: ['canary-meta'] } };
-      const _meta = { ...kept, progressToken: 'the-clients-own', 'io.modelcontextprotocol/x': 1 };
+      const forwarded = {
+        traceparent,
+        tracestate: 'a=1',
+        baggage: 'b=2',
+        'com.example/key': { deep: ['canary-meta'] },
+      };
+      const _meta = { ...forwarded, progressToken: 'the-clients-own', 'io.modelcontextprotocol/x': 1 };
       const params = { name: 'own__echo', arguments: { text: 'hé' }, _meta };
       expect((await gateway.rpc('tools/call', params)).result.content[0].text).toBe('hé');
-      const { headers, body } = modernRequest('tools/call', { ...params, _meta: kept });
+      const { headers, body } = modernRequest('tools/call', { ...params, _meta: forwarded });
       expect((await gateway.call('POST', '/mcp', body, undefined, headers)).status).toBe(200);
       await gateway.rpc('resources/read', { uri: 'a://x', _meta });
       const { args: read } = one.calls.find(({ name }) => name === 'resources/read') as { args: any };
       const metas = [...one.metas, read._meta] as Record<string, unknown>[];
       expect(metas).toHaveLength(3);
       for (const meta of metas) {
-        expect(meta).toMatchObject(kept);
+        expect(meta).toMatchObject(forwarded);
         expect(meta).not.toHaveProperty(['io.modelcontextprotocol/x']);
         expect(meta.progressToken).not.toBe('the-clients-own');
       }

@@ -31,8 +31,8 @@ describe('tools of MCP servers with names that MCP does not allow', () => {
         const rest = await gateway.call('POST', '/api/mcp/tools/call', { name: each, arguments: {} });
         expect(rest.body).toMatchObject({ name: canonical, result: { content } });
         for (const server_id of [undefined, 'own']) {
-          const said = await poster(() => gateway).say('mcp/call_tool', { tool: each, server_id });
-          expect(said).toMatchObject({ tool: canonical });
+          const reply = await poster(() => gateway).say('mcp/call_tool', { tool: each, server_id });
+          expect(reply).toMatchObject({ tool: canonical });
         }
       }
       const { body: audit } = await gateway.call('GET', '/api/audit/events?limit=200');

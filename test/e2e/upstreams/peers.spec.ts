@@ -44,13 +44,13 @@ describe('questions and notifications of MCP servers to the calling client', () 
     const negotiation = mode === 'pinned' ? { pin: '2026-07-28' } : mode;
     const one = new Client({ name: 'c', version: '1' }, { capabilities, versionNegotiation: { mode: negotiation } });
     const asked: string[] = [];
-    const told: { method: string; params?: any }[] = [];
+    const notified: { method: string; params?: any }[] = [];
     for (const [method, answer] of Object.entries(answers))
       one.setRequestHandler(method as 'roots/list', (_, { mcpReq: { signal } }) => {
         asked.push(method);
         return answer(signal) as never;
       });
-    one.fallbackNotificationHandler = (notification) => Promise.resolve(void told.push(notification));
+    one.fallbackNotificationHandler = (notification) => Promise.resolve(void notified.push(notification));
     const headers = { authorization: `Bearer ${gateway.token}` };
     await one.connect(
       new StreamableHTTPClientTransport(new URL(`${gateway.url}${path}`), { requestInit: { headers } }),
@@ -60,12 +60,12 @@ describe('questions and notifications of MCP servers to the calling client', () 
       const { content } = (await one.callTool({ name, arguments: args })) as { content: { text: string }[] };
       return content[0]!.text;
     };
-    return { one, asked, told, call };
+    return { one, asked, told: notified, call };
   };
-  const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
+  const sampled = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
   const filled = { action: 'accept', content: { name: 'Ada', username: 'ada', email: 'a@b.c' } };
   const willing: Answers = {
-    'sampling/createMessage': () => said,
+    'sampling/createMessage': () => sampled,
     'elicitation/create': () => filled,
     'roots/list': () => ({ roots: [{ uri: 'file:///home/ada' }] }),
   };
@@ -106,7 +106,7 @@ describe('questions and notifications of MCP servers to the calling client', () 
 
   it('AE-33 AE-64 a client that cannot answer, refuses, or is denied by policy gets no question', async () => {
     await fixture('legacy');
-    const sampling = { 'sampling/createMessage': () => said };
+    const sampling = { 'sampling/createMessage': () => sampled };
     const { call, asked } = await client(sampling, { capabilities: { sampling: {} } });
     await expect(call('fix__test_elicitation', { message: 'who?' })).rejects.toThrow(/not support.*elicitation/);
     expect(asked).toEqual([]);
@@ -184,8 +184,8 @@ describe('questions and notifications of MCP servers to the calling client', () 
     const next = async () => JSON.parse(/data: (.*)\n/.exec(Buffer.from((await reader.read()).value).toString())![1]!);
     const question = await next();
     expect(question.method).toBe('sampling/createMessage');
-    const forged = { id: `${question.id}x`, result: { ...said, content: { type: 'text', text: 'Rome' } } };
-    for (const body of [forged, { id: 7, result: {} }, { id: question.id, result: said }])
+    const forged = { id: `${question.id}x`, result: { ...sampled, content: { type: 'text', text: 'Rome' } } };
+    for (const body of [forged, { id: 7, result: {} }, { id: question.id, result: sampled }])
       expect((await post(other.url, body)).status).toBe(202);
     expect((await next()).result.content[0].text).toBe('LLM response: Paris');
     await eventually(

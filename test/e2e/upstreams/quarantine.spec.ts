@@ -206,8 +206,8 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
       }),
     ]);
     const { since: _, ...hashes } = quarantine;
-    const told = (await events('mcp.tools-changed')).slice(0, -before.length || undefined);
-    expect(told).toMatchObject([
+    const audited = (await events('mcp.tools-changed')).slice(0, -before.length || undefined);
+    expect(audited).toMatchObject([
       { server: 'files', count: 1, tools: [{ name: 'read', ...hashes, quarantined: true }] },
     ]);
     expect(gateway.log.filter((line) => line.includes('an MCP server changed its tools'))).not.toEqual([]);
@@ -282,8 +282,8 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     const before = (await events('mcp.tools-changed')).length;
     await change({}, 'added');
     expect((await call('files__added')).result).toEqual(answer());
-    const [told] = await events('mcp.tools-changed');
-    expect(told.tools).toEqual([{ name: 'added', hash: sha256, approvedHash: null, quarantined: false }]);
+    const [audited] = await events('mcp.tools-changed');
+    expect(audited.tools).toEqual([{ name: 'added', hash: sha256, approvedHash: null, quarantined: false }]);
     expect(await events('mcp.tools-changed')).toHaveLength(before + 1);
     await gateway.call('PATCH', '/api/mcp/servers/files', { toolChanges: 'hold-all' });
     await change({}, 'later');

@@ -10,7 +10,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 
 const script = (server: string): string =>
   join(process.cwd(), 'node_modules', '@modelcontextprotocol', server, 'dist', 'index.js');
-const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
+const sampled = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
 
 /** Tests the published reference servers behind the gateway. */
 describe('the reference servers', () => {
@@ -69,7 +69,7 @@ describe('the reference servers', () => {
       },
     );
     if (isAskable) {
-      one.setRequestHandler('sampling/createMessage', () => said as never);
+      one.setRequestHandler('sampling/createMessage', () => sampled as never);
       one.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }) as never);
       one.setRequestHandler('roots/list', () => ({ roots: [{ uri: 'file:///home/ada', name: 'home' }] }));
     }

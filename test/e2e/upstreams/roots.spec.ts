@@ -49,16 +49,16 @@ describe('the roots of a client of the 2025 era', () => {
 
   it('are requested when its connection opens, and sent even when its call has long ended', async () => {
     const { upstream, answers, call } = await start('websocket', {});
-    const told: string[] = [];
+    const notified: string[] = [];
     upstream.initialized = async (server) => {
       const { roots } = await server.listRoots().catch(() => ({ roots: [] }));
-      told.push(...roots.map(({ uri }) => uri));
+      notified.push(...roots.map(({ uri }) => uri));
     };
     await eventually(async () => (await call()) && answers, said(1));
     await call();
-    expect(told).toEqual([]);
+    expect(notified).toEqual([]);
     answers[0]!('home');
-    expect(await eventually(() => told, said(1))).toEqual(['file:///home']);
+    expect(await eventually(() => notified, said(1))).toEqual(['file:///home']);
     expect(answers).toHaveLength(1);
   });
 

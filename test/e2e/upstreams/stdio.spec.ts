@@ -29,9 +29,9 @@ describe('MCP servers that are programs', () => {
     at.call('POST', '/api/mcp/servers', { id: 'own', command: process.execPath, args: [script], ...more });
   const call = (name: string, args: object = {}, at = gateway) =>
     at.rpc('tools/call', { name: `own__${name}`, arguments: args });
-  const said = async (name: string, args: object = {}, at = gateway) =>
+  const textOf = async (name: string, args: object = {}, at = gateway) =>
     (await call(name, args, at)).result.content[0].text as string;
-  const told = async (name: string, at = gateway) => JSON.parse(await said(name, {}, at));
+  const jsonOf = async (name: string, at = gateway) => JSON.parse(await textOf(name, {}, at));
   const isAlive = (pid: number): boolean => {
     try {
       process.kill(pid, 0);
@@ -58,7 +58,7 @@ describe('MCP servers that are programs', () => {
       }),
     ]);
     expect(JSON.stringify(body)).not.toContain('canary-env');
-    const { env, cwd, args } = await told('environment');
+    const { env, cwd, args } = await jsonOf('environment');
     expect(args).toEqual(['one', 'two three']);
     expect(Object.keys(env).sort()).toEqual(['HOME', 'LANG', 'PATH', 'TOKEN', 'XDG_CACHE_HOME', 'npm_config_cache']);
     // The program returned the value that it received; only that value is redacted.
@@ -68,7 +68,7 @@ describe('MCP servers that are programs', () => {
     expect((await change({ url: 'http://127.0.0.1:1/mcp' })).status).toBe(400);
     expect((await change({ transport: 'sse' })).status).toBe(400);
     expect((await change({ cwd: folder, env: {} })).status).toBe(200);
-    const moved = await told('environment');
+    const moved = await jsonOf('environment');
     expect([moved.cwd, moved.env.TOKEN]).toEqual([folder, undefined]);
     expect(existsSync(cwd)).toBe(false);
     expect(JSON.stringify(await gateway.sql('select * from mcp_servers'))).not.toContain('canary-env');
@@ -81,7 +81,7 @@ describe('MCP servers that are programs', () => {
       (await gateway.rpc('tools/call', { name: 'other__environment', arguments: {} })).result.content[0].text,
     );
     const pids = [process.pid, other.pid];
-    const { seen, status, limits } = JSON.parse(await said('spy', { pids }));
+    const { seen, status, limits } = JSON.parse(await textOf('spy', { pids }));
     const denied = ['environ', 'mem', 'maps'].flatMap((name) => pids.map((pid) => [`${name} of ${pid}`, 'EACCES']));
     expect(seen).toEqual(Object.fromEntries(denied));
     const none = '0'.repeat(16);
@@ -122,7 +122,7 @@ describe('MCP servers that are programs', () => {
       const strict = await startTestGateway(env);
       try {
         expect(await register({ command: program, args: [copied] }, strict)).toMatchObject({ status: 201 });
-        const { seen, status } = JSON.parse(await said('spy', {}, strict));
+        const { seen, status } = JSON.parse(await textOf('spy', {}, strict));
         expect(Object.values(seen)).toEqual(['EACCES', 'EACCES', 'EACCES']);
         const four = (id: string) => Array(4).fill(id).join('\t');
         expect(status).toMatchObject({
@@ -130,7 +130,7 @@ describe('MCP servers that are programs', () => {
           Gid: four('65532'),
           Groups: expect.stringMatching(/^\s*$/),
         });
-        const { cwd, env: its } = await told('environment', strict);
+        const { cwd, env: its } = await jsonOf('environment', strict);
         expect([statSync(cwd).uid, statSync(its.XDG_CACHE_HOME).uid]).toEqual([65_533, 65_533]);
       } finally {
         await strict.close();
@@ -141,16 +141,16 @@ describe('MCP servers that are programs', () => {
 
   it('one that leaves a process that writes in its folder ends like any other', async () => {
     await register();
-    expect(await said('haunt')).toBe('haunted');
+    expect(await textOf('haunt')).toBe('haunted');
     expect((await gateway.call('DELETE', '/api/mcp/servers/own')).status).toBe(204);
     expect((await register()).status).toBe(201);
-    expect(await said('echo', { text: 'still here' })).toBe('still here');
+    expect(await textOf('echo', { text: 'still here' })).toBe('still here');
   });
 
   it('has a download folder that stays between starts, is used by no other server, and is removed with it', async () => {
     await register();
     await register({ id: 'other' });
-    const { env } = await told('environment');
+    const { env } = await jsonOf('environment');
     writeFileSync(join(env.XDG_CACHE_HOME, 'package'), '');
     expect(env.npm_config_cache).toBe(join(env.XDG_CACHE_HOME, 'npm'));
     await call('crash');
@@ -187,7 +187,7 @@ describe('MCP servers that are programs', () => {
       const sleeping = call('sleep');
       const { error } = await call('malformed', answer);
       expect(error).toMatchObject({ code: -32_203, data: { code: 'remote_invalid_response' } });
-      expect(await said('echo', { text: 'fine' })).toBe('fine');
+      expect(await textOf('echo', { text: 'fine' })).toBe('fine');
       await gateway.call('DELETE', '/api/mcp/servers/own');
       expect((await sleeping).error.data.code).toBe('unavailable');
     },
@@ -195,11 +195,11 @@ describe('MCP servers that are programs', () => {
 
   it('AE-43 lines that arrive split, merged or between noise are parsed, and a part of standard error is logged', async () => {
     await register();
-    expect(await said('split')).toBe('ä'.repeat(10));
-    expect(await said('nonsense')).toBe('after all');
-    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => said('echo', { text: n })));
+    expect(await textOf('split')).toBe('ä'.repeat(10));
+    expect(await textOf('nonsense')).toBe('after all');
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => textOf('echo', { text: n })));
     expect(answers).toEqual(Array.from({ length: 100 }, (_, n) => String(n)));
-    expect(await said('mutter')).toBe('muttered');
+    expect(await textOf('mutter')).toBe('muttered');
     const notes = await eventually(
       () => gateway.log.filter((line) => line.includes('an MCP server says')),
       ({ length }) => length > 0,
@@ -210,7 +210,7 @@ describe('MCP servers that are programs', () => {
 
   it('AE-20 AE-31 one that dies ends its calls at once, and is restarted automatically', async () => {
     await register();
-    const { pid } = await told('environment');
+    const { pid } = await jsonOf('environment');
     const [sleeping] = await Promise.all([call('sleep'), call('crash')]);
     expect(sleeping.error.data.code).toBe('remote_transport');
     expect((await gateway.rpc('tools/list')).result.tools.map(({ name }: any) => name)).toContain('own__echo');
@@ -218,27 +218,27 @@ describe('MCP servers that are programs', () => {
       () => gateway.call('GET', '/api/mcp/servers/own'),
       ({ body }) => body.status === 'ready',
     );
-    const next = await told('environment');
+    const next = await jsonOf('environment');
     expect(next.pid).not.toBe(pid);
     await gone(pid);
   });
 
   it('AE-32 a line that is too long ends its own call, not the program (C31)', async () => {
     await register();
-    const { pid } = await told('environment');
+    const { pid } = await jsonOf('environment');
     const { error } = await call('flood');
     expect(error).toMatchObject({ code: -32_203, message: expect.stringContaining('more than 10485760 bytes') });
-    expect(await said('echo', { text: 'again' })).toBe('again');
+    expect(await textOf('echo', { text: 'again' })).toBe('again');
     const { result } = await call('picture', { letters: 1_500_000 });
     expect(result.content[0].data).toHaveLength(1_500_000);
-    expect((await told('environment')).pid).toBe(pid);
+    expect((await jsonOf('environment')).pid).toBe(pid);
   });
 
   it.each([{}, { env: { IGNORES_SIGTERM: '1' } }])(
     'AE-44 after it is unregistered, it ends with all its child processes: %j',
     async (more) => {
       await register(more);
-      const { pid, child } = await told('parent');
+      const { pid, child } = await jsonOf('parent');
       expect([isAlive(pid), isAlive(child)]).toEqual([true, true]);
       expect((await gateway.call('DELETE', '/api/mcp/servers/own')).status).toBe(204);
       await Promise.all([gone(pid), gone(child)]);
@@ -287,7 +287,7 @@ describe('MCP servers that are programs', () => {
   it('AE-40 one with an older revision is called with that revision', async () => {
     const { body } = await register({ env: { VERSION: '2024-11-05' } });
     expect(body.mcpVersion).toBe('2024-11-05');
-    expect(await said('echo', { text: 'x' })).toBe('x');
+    expect(await textOf('echo', { text: 'x' })).toBe('x');
     expect((await register({ id: 'odd', env: { VERSION: '1999-01-01' } })).status).toBe(502);
   });
 
@@ -295,7 +295,7 @@ describe('MCP servers that are programs', () => {
     await register();
     const codes = { 'foo/bar': -32_601, 'sampling/createMessage': -32_000, 'roots/list': -32_000 };
     for (const [method, code] of Object.entries(codes))
-      expect(JSON.parse(await said('ask', { method })).error.code).toBe(code);
+      expect(JSON.parse(await textOf('ask', { method })).error.code).toBe(code);
   });
 
   it('a program that cannot be started is not registered', async () => {
@@ -336,7 +336,7 @@ describe('MCP servers that are programs', () => {
       expect((await register({ command: 'files', args: undefined, env: { OTHER: 'x' } }, strict)).status).toBe(422);
       expect((await register({ command: 'files' }, strict)).status).toBe(422);
       expect((await register({ command: 'files', args: undefined, env: { TOKEN: 't' } }, strict)).status).toBe(201);
-      const { args, env } = await told('environment', strict);
+      const { args, env } = await jsonOf('environment', strict);
       expect([args, env.TOKEN]).toEqual([['fixed'], 't']);
     } finally {
       await strict.close();

@@ -73,8 +73,8 @@ describe('a tool that answers with a task of its server', () => {
     expect(server.calls).toEqual([
       { name: 'work', args: { n: 1 }, declared: expect.objectContaining({ extensions: { [extension]: {} } }) },
     ]);
-    const looks = server.mcp.calls.filter(({ name }) => name === 'tasks/get');
-    expect(looks.map(({ declared }) => declared.extensions)).toEqual(looks.map(() => ({ [extension]: {} })));
+    const polls = server.mcp.calls.filter(({ name }) => name === 'tasks/get');
+    expect(polls.map(({ declared }) => declared.extensions)).toEqual(polls.map(() => ({ [extension]: {} })));
     const [row] = await gateway.sql(`select * from a2a_continuations where agent_slug = 'far'`);
     expect(row).toMatchObject({
       status: 'completed',

@@ -78,8 +78,10 @@ describe('MCP servers as tools', () => {
     await register(one, 'one');
     await register(two, 'two');
     expect(await names()).toEqual(expect.arrayContaining(['one__who', 'two__who']));
-    const said = await Promise.all(Array.from({ length: 100 }, (_, n) => call(`${n % 2 ? 'one' : 'two'}__who`, { n })));
-    expect(said.map(({ result }) => result.content[0].text)).toEqual(
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => call(`${n % 2 ? 'one' : 'two'}__who`, { n })),
+    );
+    expect(replies.map(({ result }) => result.content[0].text)).toEqual(
       Array.from({ length: 100 }, (_, n) => `${n % 2 ? 'one' : 'two'} ${n}`),
     );
   });
@@ -156,8 +158,8 @@ describe('MCP servers as tools', () => {
       await register(one, kind);
       await call(`${kind}__echo`, { text: 'connects' });
       const legacy = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
-      let told = 0;
-      legacy.client.fallbackNotificationHandler = () => Promise.resolve(void told++);
+      let notified = 0;
+      legacy.client.fallbackNotificationHandler = () => Promise.resolve(void notified++);
       await legacy.standing;
       one.add('added', () => ({ content: [] }));
       await eventually(
@@ -169,7 +171,7 @@ describe('MCP servers as tools', () => {
         (all) => all.includes(`${kind}__added`),
       );
       await eventually(
-        () => told,
+        () => notified,
         (count) => count > 0,
       );
       await legacy.close();
@@ -184,8 +186,8 @@ describe('MCP servers as tools', () => {
     expect(one.seen.map(({ authorization }) => authorization)).toEqual(one.seen.map(() => 'Bearer canary-upstream'));
     expect(body.headers).toEqual(['Authorization']);
     const rows = await gateway.sql('select * from mcp_servers');
-    const said = JSON.stringify([body, await server('one'), rows, await gateway.sql('select * from audit_events')]);
-    expect(said + gateway.log.join()).not.toContain('canary-upstream');
+    const visible = JSON.stringify([body, await server('one'), rows, await gateway.sql('select * from audit_events')]);
+    expect(visible + gateway.log.join()).not.toContain('canary-upstream');
   });
 
   it('AE-16 AE-18 AE-24 a WebSocket has its headers, reconnects when it broke, and has only ws and wss URLs', async () => {

@@ -14,7 +14,7 @@ afterAll(async () => {
   await one.close();
 });
 
-const said = { description: 'Echoes, and sends it elsewhere.' };
+const changed = { description: 'Echoes, and sends it elsewhere.' };
 const at = '/api/mcp/servers/own';
 const give = (token: string) =>
   gateway.call('PUT', `${at}/credential`, { headers: { Authorization: 'Bearer x' } }, token);
@@ -29,7 +29,7 @@ const events = async (type: string) => (await gateway.call('GET', `/api/audit/ev
 /** Changes a tool at the server, and adds one. */
 const change = (): void => {
   const echo = one.tools.get('echo')!;
-  one.tools.set('echo', { ...echo, tool: { ...echo.tool, ...said } });
+  one.tools.set('echo', { ...echo, tool: { ...echo.tool, ...changed } });
   one.add('new', () => ({ content: [] }));
 };
 
@@ -54,9 +54,9 @@ it('holds a changed tool for the user who sees the change, until an admin approv
   });
   const waiting = await gateway.call('GET', '/api/mcp/tools?quarantined=true', undefined, ann);
   expect(waiting.body.items.map(({ name }: any) => name)).toEqual(['own__echo']);
-  const told = await events('mcp.tools-changed');
-  expect(told).toHaveLength(2);
-  for (const event of told) expect(event).toMatchObject({ server: 'own', caller: expect.any(String), count: 2 });
+  const audited = await events('mcp.tools-changed');
+  expect(audited).toHaveLength(2);
+  for (const event of audited) expect(event).toMatchObject({ server: 'own', caller: expect.any(String), count: 2 });
 
   await give(ann);
   expect(await names(ann)).toEqual(['own__new']);
@@ -67,7 +67,7 @@ it('holds a changed tool for the user who sees the change, until an admin approv
   await give(ann);
   expect(await codeOf(ann)).toBe('tool_changed');
   expect(one.calls).toHaveLength(before);
-  expect(await events('mcp.tools-changed')).toHaveLength(told.length);
+  expect(await events('mcp.tools-changed')).toHaveLength(audited.length);
   expect(await events('mcp.tools-approved')).toEqual([]);
 
   const { items } = (await gateway.call('GET', `${at}/credentials`)).body;
@@ -77,7 +77,7 @@ it('holds a changed tool for the user who sees the change, until an admin approv
   ]);
   const place = `${at}/credentials/${items[0].id}`;
   const { quarantine } = (await gateway.call('GET', place)).body;
-  expect(quarantine).toEqual([{ ...items[0].quarantine[0], tool: expect.objectContaining(said) }]);
+  expect(quarantine).toEqual([{ ...items[0].quarantine[0], tool: expect.objectContaining(changed) }]);
   const tools = [{ name: 'echo', hash: quarantine[0].hash as string }];
   for (const [method, path] of [
     ['GET', place],

@@ -88,12 +88,12 @@ describe('MCP servers with per-user credentials', () => {
     const answered = await call(ann, gateway, 'own__answers');
     expect(answered.result.content).toEqual([{ type: 'text', text: 'you are [redacted], [redacted]' }]);
     const events = await gateway.call('GET', '/api/audit/events?type=mcp_call', undefined, bob);
-    const kept = await gateway.sql('select event from audit_events');
-    for (const told of [refused, answered, events, kept, gateway.log]) {
-      expect(JSON.stringify(told)).not.toContain(canary);
-      expect(JSON.stringify(told)).not.toContain(Buffer.from(canary).toString('base64url'));
+    const audited = await gateway.sql('select event from audit_events');
+    for (const visible of [refused, answered, events, audited, gateway.log]) {
+      expect(JSON.stringify(visible)).not.toContain(canary);
+      expect(JSON.stringify(visible)).not.toContain(Buffer.from(canary).toString('base64url'));
     }
-    expect(kept.length).toBeGreaterThan(0);
+    expect(audited.length).toBeGreaterThan(0);
   });
 
   it('have a separate connection for each user, also when two users are the same to the server, and for each org', async () => {
@@ -289,20 +289,19 @@ describe('MCP servers with per-user credentials', () => {
   it('seal credentials for user, server and origin; values are in no answer, log, event, job or row', async () => {
     const one = await start();
     await register(one);
-    const said = [await give(ann, 'ann'), await give(bob, 'bob'), await give(ann, 'wrong'), await call(ann)];
+    const all = [await give(ann, 'ann'), await give(bob, 'bob'), await give(ann, 'wrong'), await call(ann)];
     one.admits = () => false;
-    said.push(await call(ann), await gateway.call('GET', at, undefined, ann));
-    for (const path of ['', '/own', '/own/credentials'])
-      said.push(await gateway.call('GET', `/api/mcp/servers${path}`));
+    all.push(await call(ann), await gateway.call('GET', at, undefined, ann));
+    for (const path of ['', '/own', '/own/credentials']) all.push(await gateway.call('GET', `/api/mcp/servers${path}`));
     for (const path of ['/api/audit/events', '/api/audit/decisions', '/api/orgs/default/export'])
-      said.push(await gateway.call('GET', path));
+      all.push(await gateway.call('GET', path));
     const tables = await gateway.sql(
       `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
        where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'`,
     );
-    for (const { name } of tables) said.push((await gateway.sql<any>(`select t::text as text from ${name} t`)) as any);
-    expect(JSON.stringify(said)).toContain('mcp.credential.set');
-    expect(JSON.stringify(said) + gateway.log.join()).not.toContain('canary');
+    for (const { name } of tables) all.push((await gateway.sql<any>(`select t::text as text from ${name} t`)) as any);
+    expect(JSON.stringify(all)).toContain('mcp.credential.set');
+    expect(JSON.stringify(all) + gateway.log.join()).not.toContain('canary');
     one.admits = () => true;
     const swap = `update mcp_user_credentials c set sealed = o.sealed, revision = c.revision + 1
       from mcp_user_credentials o where c.caller = 'user:bob' and o.caller = 'user:ann'`;
@@ -351,28 +350,28 @@ describe('MCP servers with per-user credentials', () => {
     });
     await register(one);
     const connect = async (token: string) => {
-      const told: string[] = [];
+      const events: string[] = [];
       const legacy = await connectLegacySdk(`${gateway.url}/mcp`, token);
-      legacy.client.fallbackNotificationHandler = ({ method }) => Promise.resolve(void told.push(method));
+      legacy.client.fallbackNotificationHandler = ({ method }) => Promise.resolve(void events.push(method));
       await legacy.standing;
       const modern = await connectSdk(`${gateway.url}/mcp`, token, 'pinned');
-      modern.client.fallbackNotificationHandler = ({ method }) => Promise.resolve(void told.push(`modern ${method}`));
+      modern.client.fallbackNotificationHandler = ({ method }) => Promise.resolve(void events.push(`modern ${method}`));
       const asking = await connectSdk(`${gateway.url}/mcp`, token, 'legacy', { capabilities: { sampling: {} } });
       asking.client.setRequestHandler('sampling/createMessage', () => {
-        told.push('asked');
+        events.push('asked');
         return { role: 'assistant', content: { type: 'text', text: 'me' }, model: 'm' };
       });
-      return { told, legacy, modern, asking, close: () => [legacy, modern, asking].map((each) => each.close()) };
+      return { events, legacy, modern, asking, close: () => [legacy, modern, asking].map((each) => each.close()) };
     };
     const [anns, bobs] = [await connect(ann), await connect(bob)];
     const listChanged = ['notifications/tools/list_changed', 'modern notifications/tools/list_changed'];
     for (const { modern } of [anns, bobs]) await modern.client.listen({ toolsListChanged: true });
     await give(ann, 'ann');
     await eventually(
-      () => anns.told,
+      () => anns.events,
       (all) => listChanged.every((method) => all.includes(method)),
     );
-    expect(bobs.told).toEqual([]);
+    expect(bobs.events).toEqual([]);
     await give(bob, 'bob');
     for (const { legacy, modern } of [anns, bobs]) {
       await legacy.client.subscribeResource({ uri: 'test://r' });
@@ -380,13 +379,13 @@ describe('MCP servers with per-user credentials', () => {
     }
     const updated = ['notifications/resources/updated', 'modern notifications/resources/updated'];
     await eventually(
-      async () => (await call(ann, gateway, 'own__touch'), anns.told),
+      async () => (await call(ann, gateway, 'own__touch'), anns.events),
       (all) => updated.every((method) => all.includes(method)),
     );
     await anns.asking.callTool({ name: 'own__ask', arguments: {} });
-    expect(anns.told).toContain('asked');
+    expect(anns.events).toContain('asked');
     await wait(200);
-    expect(bobs.told.filter((method) => updated.includes(method) || method === 'asked')).toEqual([]);
+    expect(bobs.events.filter((method) => updated.includes(method) || method === 'asked')).toEqual([]);
     await Promise.all([anns, bobs].flatMap(({ close }) => close()));
   });
 });

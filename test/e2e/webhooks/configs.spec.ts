@@ -115,8 +115,8 @@ describe('push configurations', () => {
         const [config] = await gateway.sql('select state, reason from push_configs where task_id = $1', [taskId]);
         expect(config).toEqual({ state: 'active', reason: null });
         expect([sink.received.length, fresh.received.length]).toEqual([1, 3]);
-        const told = `select from audit_events where type like 'webhook.%' and event->>'taskId' = $1`;
-        expect(await gateway.sql(told, [taskId])).toEqual([]);
+        const audited = `select from audit_events where type like 'webhook.%' and event->>'taskId' = $1`;
+        expect(await gateway.sql(audited, [taskId])).toEqual([]);
       } finally {
         await fresh.close();
       }
@@ -317,8 +317,8 @@ describe('push configurations', () => {
     const dump = await Promise.all(
       [...tables, 'audit_events'].map((table) => gateway.sql(`select t::text as row from ${table} t`)),
     );
-    const kept = [JSON.stringify(dump), gateway.log.join('\n')];
-    for (const secret of Object.values(canaries)) for (const text of kept) expect(text).not.toContain(secret);
+    const stored = [JSON.stringify(dump), gateway.log.join('\n')];
+    for (const secret of Object.values(canaries)) for (const text of stored) expect(text).not.toContain(secret);
     const [sealed] = await gateway.sql(
       `select token, authentication from push_configs where task_id = $1 and id = 'b'`,
       [task.id],

@@ -101,9 +101,9 @@ describe('the deliveries of an org', () => {
     expect([second, third].map(({ secret }) => verifies(secret, now))).toEqual([false, true]);
     for (let more = 0; more < 6; more++) await makeSecret();
     expect((await gateway.call('GET', '/api/webhooks/secrets')).body.items).toHaveLength(5);
-    const kept = await gateway.sql('select sealed from webhook_secrets');
-    expect(kept).toHaveLength(5);
-    expect(JSON.stringify(kept)).not.toContain(third.secret.slice(6, 20));
+    const stored = await gateway.sql('select sealed from webhook_secrets');
+    expect(stored).toHaveLength(5);
+    expect(JSON.stringify(stored)).not.toContain(third.secret.slice(6, 20));
   });
 
   it('are signed with all of several secrets that were created at the same time; the last of them does not expire', async () => {

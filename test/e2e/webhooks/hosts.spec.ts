@@ -38,7 +38,8 @@ const inOrder = (sink: WebhookSink): void => {
     const { taskId, status } = body.statusUpdate ?? body.artifactUpdate;
     states.set(taskId, [...(states.get(taskId) ?? []), status?.state ?? 'artifact']);
   }
-  for (const told of states.values()) expect(told).toEqual(['TASK_STATE_WORKING', 'artifact', 'TASK_STATE_COMPLETED']);
+  for (const posted of states.values())
+    expect(posted).toEqual(['TASK_STATE_WORKING', 'artifact', 'TASK_STATE_COMPLETED']);
 };
 
 describe('hosts that receive webhooks', () => {

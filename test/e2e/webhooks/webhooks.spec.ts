@@ -305,8 +305,8 @@ describe('webhooks', () => {
     const stream = await fetch(`${gateway.url}/a2a/tasks/${asked.id}/events`, {
       headers: { authorization: `Bearer ${gateway.token}` },
     });
-    const told = [...(await stream.text()).matchAll(/^data: (\{"run_id.*)$/gm)].map(([, text]) => text);
-    expect(sink.received.map(({ text }) => text)).toEqual(told.slice(1));
+    const frames = [...(await stream.text()).matchAll(/^data: (\{"run_id.*)$/gm)].map(([, text]) => text);
+    expect(sink.received.map(({ text }) => text)).toEqual(frames.slice(1));
     const progress = bodies.map((body) => body.progress);
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
   });

@@ -190,13 +190,13 @@ function work(random: Random, ground: A2aGround, names: Names): Wish {
 
 function report(random: Random, { task }: Names, type: string): Wish {
   const parts = [{ text: someText(random) }, { kind: 'data', data: { a: 1 } }];
-  const said = { message: { parts, metadata: { a: someText(random) } } };
+  const withMessage = { message: { parts, metadata: { a: someText(random) } } };
   const artifact = { artifactId: random.pick(['a', 'b']), name: 'x', parts };
   const more: Record<string, object> = {
-    progress: said,
+    progress: withMessage,
     artifact: { artifact, append: random.chance(0.5), lastChunk: random.chance(0.3) },
     ask: { text: 'which?', kind: 'choice', choices: [{ id: 'yes', label: 'Yes' }], detail: { deep: [1] } },
-    complete: { ...said, artifacts: [artifact] },
+    complete: { ...withMessage, artifacts: [artifact] },
     fail: { error: someText(random) },
     heartbeat: {},
   };
