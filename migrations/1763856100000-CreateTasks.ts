@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Tasks of published agents with their event log. No foreign keys: both are written by the hot statement, rows of orgs and
- * agents are never deleted, only marked.
+ * Tasks of published agents with their event log. Without foreign keys: the hot statement writes both, and rows of
+ * orgs and agents are only marked, never deleted.
  */
 export class CreateTasks1763856100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -66,7 +66,7 @@ const statements = [
      at timestamptz not null,
      constraint pk_a2a_task_events primary key (task_id, seq)
    )`,
-  // A second end of a task is impossible, whatever a bug may try (I2).
+  // Makes a second end of a task impossible, even for a bug (I2).
   `create unique index uq_a2a_task_events_end on a2a_task_events (task_id) where terminal`,
   `create table a2a_idempotency_keys (
      org_id uuid not null,

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Push configurations of tasks, what is to be posted to them, and each try. No foreign keys: deliveries are written by the
- * hot statement of tasks.
+ * Push configurations of tasks, their deliveries, and each attempt. Without foreign keys: the hot statement of tasks
+ * writes the deliveries.
  */
 export class CreateWebhooks1763856200000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A task is compressed, or moved aside, from 8 KB on instead of 2: most of them are read and written whole, and compressing each cost 7 %
- * of what PostgreSQL does for a blocking send.
+ * Compresses a task, or moves it to TOAST, only from 8 KB on instead of 2 KB: most tasks are read and written whole,
+ * and compression cost 7 % of the PostgreSQL time of a blocking send.
  */
 export class KeepTasksInline1763856300000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

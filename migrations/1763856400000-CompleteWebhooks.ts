@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** What the webhooks of an org are signed with, and its deliveries as a list of which each can begin anew. */
+/** Signing secrets of the webhooks of an org, and its deliveries as a list; each delivery can be started again. */
 export class CompleteWebhooks1763856400000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of statements) await runner.query(statement);

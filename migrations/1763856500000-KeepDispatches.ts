@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** What a call was given and what it answered, and calls as a list; what is wrong, under way or routed is rare and found by an index of its own. */
+/**
+ * Input and output of calls, and calls as a list. Failed, running and routed calls are rare, so they have their own
+ * index.
+ */
 export class KeepDispatches1763856500000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of statements) await runner.query(statement);

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Who delegated to whom before a task, so that its own calls carry it on in whichever process they are made. */
+/** The lineage of a task, so that the calls of the task carry it on from every process. */
 export class KeepLineage1763856700000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('alter table a2a_tasks add column lineage json');

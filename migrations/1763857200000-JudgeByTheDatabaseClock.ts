@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Since when a task is in its state and an audit event waits for its seal, and which task of a context came first, by the clock of the database: `status_timestamp` and the ids
- * are by those of the processes, which may differ by minutes. A task that
- * is as it was made has none, so that its row stays small enough to be claimed where it lies.
+ * Times by the clock of the database: since when a task is in its state and an audit event waits for its seal, and the
+ * order of the tasks of a context. `status_timestamp` and the ids use the clocks of the processes, which may differ by
+ * minutes. A task that never changed has none, so that its row stays small enough for an update on its page.
  */
 export class JudgeByTheDatabaseClock1763857200000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

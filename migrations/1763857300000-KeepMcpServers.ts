@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** MCP servers whose tools an org uses, and what each offered last. */
+/** MCP servers of an org, and the last known offer of each. */
 export class KeepMcpServers1763857300000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of statements) await runner.query(statement);

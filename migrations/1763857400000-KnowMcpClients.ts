@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** What MCP clients can be asked for and want to hear, what they answered, and which resources they watch. */
+/** Capabilities, log levels, answers and resource subscriptions of MCP clients. */
 export class KnowMcpClients1763857400000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of statements) await runner.query(statement);

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** MCP servers that the operator has written down, what a server is told of roots, and answers to calls that wait in another process. */
+/** Declared MCP servers, the roots of a server, and answers to calls that wait in another process. */
 export class DeclareMcpServers1763857500000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of statements) await runner.query(statement);

@@ -1,8 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Numbers the checkpoints of each org and chains them, and keeps how far each anchor outside the database has them. Rows from before have the
- * number 0; processes of the version before go on writing such rows during an upgrade, and check `signature` alone.
+ * Numbers and chains the checkpoints of each org, and stores the progress of each anchor outside the database. Existing
+ * rows have the number 0. During an upgrade, processes of the previous version still write such rows and check only
+ * `signature`.
  */
 export class ChainAuditCheckpoints1763858000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** What the signatures of the card of an agent proved, and the key that the agent is held to. */
+/** State of the signatures of an agent card, and the pinned key of the agent. */
 export class PinCardKeys1763858100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('alter table agent_cards add signature jsonb, add pinned_key jsonb');

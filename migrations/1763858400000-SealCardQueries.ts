@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The queries of the addresses of cards, sealed. Rows from before keep theirs in card_url until a card that changed is fetched. */
+/** Sealed queries of card URLs. Existing rows keep theirs in `card_url` until a changed card is fetched. */
 export class SealCardQueries1763858400000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('alter table agent_cards add column card_query text');

@@ -85,12 +85,12 @@ function problemsOfSource(text) {
   return found;
 }
 
-/** Code blocks and tables are not prose. */
+/** Skips code and tables, which are not prose. */
 function problemsOfPage(text) {
   let isCode = false;
   return text.split('\n').flatMap((line, index) => {
     if (/^\s*```/.test(line)) isCode = !isCode;
-    return isCode || line.startsWith('|') ? [] : problemsOfText(line, index + 1);
+    return isCode || line.startsWith('|') ? [] : problemsOfText(line.replace(/`[^`]*`/g, ''), index + 1);
   });
 }
 

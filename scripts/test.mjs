@@ -20,13 +20,14 @@ const steps = {
   lint: tool('eslint/bin/eslint.js', '--max-warnings=0', '.'),
   types: tool('typescript-native/bin/tsc', '--noEmit', '-p', 'tsconfig.json'),
   knip: tool('knip/bin/knip.js'),
+  english: [join(root, 'scripts', 'english.mjs')],
   // Flags select specs, so each spec must be a separate file.
   unit: suite(isWhole ? 'unit-batches' : 'unit'),
   medium: suite('medium'),
   e2e: suite(isWhole ? 'e2e-batches' : 'e2e'),
   helm: suite('helm'),
 };
-const groups = { check: ['format', 'lint', 'types', 'knip'], all: Object.keys(steps) };
+const groups = { check: ['format', 'lint', 'types', 'knip', 'english'], all: Object.keys(steps) };
 
 const names = (cut === 0 ? ['all'] : given.slice(0, cut)).flatMap((name) => groups[name] ?? [name]);
 const unknown = names.find((name) => !(name in steps));

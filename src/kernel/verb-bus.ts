@@ -159,7 +159,7 @@ const undecided: Decision = { allowed: false, policies: [], reason: 'the decisio
  * called.
  */
 export class VerbBus {
-  private readonly subscriptions: Subscription[] = [];
+  private subscriptions: readonly Subscription[] = [];
   private readonly clock: Clock;
   private decider?: Decider;
   private ledger?: VerbLedger;
@@ -191,11 +191,8 @@ export class VerbBus {
    */
   subscribe(notify: VerbSubscriber, wants: Subscription['wants'] = () => true): () => void {
     const subscription = { notify, wants };
-    this.subscriptions.push(subscription);
-    return () => {
-      const at = this.subscriptions.indexOf(subscription);
-      if (at !== -1) this.subscriptions.splice(at, 1);
-    };
+    this.subscriptions = [...this.subscriptions, subscription];
+    return () => void (this.subscriptions = this.subscriptions.filter((one) => one !== subscription));
   }
 
   /**

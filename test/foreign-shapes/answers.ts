@@ -102,7 +102,7 @@ export const answers: readonly Shape[] = [
   ['a kind that is no answer', { kind: 'status-update', taskId: 't', status: { state: 'working' } }, /kind is neither/],
   ['an artifact that is a text', older({ artifacts: ['a'] }), /artifacts\[0\] is not an object/],
   [
-    'a status message whose parts are a text',
+    'a status message with a text as its parts',
     older(open('working', { parts: 'a' })),
     /status\.message\.parts is not a list/,
   ],
@@ -174,7 +174,7 @@ export const events: readonly Shape[] = [
   ['a status update without a status', { kind: 'status-update', taskId: 't' }, /status is not an object/],
   ['an artifact update without an artifact', { kind: 'artifact-update', taskId: 't' }, /artifact is not an object/],
   [
-    'an artifact whose parts are a text',
+    'an artifact with a text as its parts',
     { kind: 'artifact-update', taskId: 't', artifact: { parts: 'x' } },
     /artifact\.parts is not a list/,
   ],

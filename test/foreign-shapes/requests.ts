@@ -163,5 +163,5 @@ export const requests: readonly Shape[] = [
     { method: 'CreateTaskPushNotificationConfig', params: { taskId: 't' } },
     /url/,
   ],
-  ['a method that nobody has', { method: 'tasks/none', params: {} }, /tasks\/none/],
+  ['an unknown method', { method: 'tasks/none', params: {} }, /tasks\/none/],
 ];

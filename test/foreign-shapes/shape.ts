@@ -1,2 +1,5 @@
-/** Where a shape comes from, the shape, and how it is read: a part of the value, or a pattern of the error that refuses it. */
+/**
+ * The source of a shape, the shape, and the expected result: a part of the value, or a pattern of the error that
+ * refuses it.
+ */
 export type Shape = readonly [source: string, given: unknown, expected: unknown];

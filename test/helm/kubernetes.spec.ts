@@ -21,7 +21,7 @@ const folderOf = ({ apiVersion }: KubernetesObject) =>
 const builtIn = (object: KubernetesObject) => !(object.kind in foreign);
 
 /**
- * What the type checker says about objects written as literals of the models' types: it finds unknown fields, which the
+ * Errors of the type checker for objects written as literals of the models' types: it finds unknown fields, which the
  * models' own validation does not, as well as missing ones and wrong types.
  */
 function typeErrors(all: KubernetesObject[]): string {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ciFiles, find, parseObjects, template, type CiFile } from './support/render.js';
 import { chart, helm, withHelm } from './support/tools.js';
 
-/** What a person reads after an install. */
+/** Text that a person reads after an installation. */
 function notes(file: CiFile, ...more: string[]): string {
   const run = helm(
     'helm4',

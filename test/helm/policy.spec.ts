@@ -110,7 +110,7 @@ for (const file of ciFiles) {
       }
     });
 
-    it('every pod of ours stands behind a NetworkPolicy for both directions', () => {
+    it('every pod of the chart has a NetworkPolicy for both directions', () => {
       const policies = all().filter(({ kind }) => kind === 'NetworkPolicy');
       const covered = policies.map(
         ({ spec }) =>

@@ -4,7 +4,10 @@ import { isMap, parseDocument, type Pair, type Scalar, type YAMLMap } from 'yaml
 import { chartFile } from './support/render.js';
 import { chart, updating } from './support/tools.js';
 
-/** A row for each leaf of values.yaml; the comment on its line, or before it for a list of several lines, tells what it is. */
+/**
+ * One row for each leaf of values.yaml. The comment on its line, or before it for a list of several
+ * lines, describes it.
+ */
 function rows(map: YAMLMap, prefix = ''): string[] {
   return map.items.flatMap((item) => {
     const { key, value } = item as Pair<Scalar<string>, Scalar | YAMLMap>;

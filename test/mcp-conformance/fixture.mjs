@@ -1,6 +1,7 @@
 /*
- * The MCP server that the public conformance suites ask for, in both eras, by the official SDK: what they test through the gateway is then
- * the gateway. `node fixture.mjs [port] [auto|legacy|modern]` serves it on loopback and prints its URL.
+ * The MCP server that the public conformance suites require, in both eras, made with the official SDK. So a suite that
+ * calls it through the gateway tests the gateway. `node fixture.mjs [port] [auto|legacy|modern]` serves it on
+ * loopback and prints its URL.
  */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';

@@ -1,5 +1,5 @@
-// `npm run test:conformance:mcp`: the public MCP conformance suites against a gateway with their fixture behind it, at the door that has the
-// names of that one server. They are fetched from the package registry and run on Node 24.
+// `npm run test:conformance:mcp`: runs the public MCP conformance suites against a gateway with their fixture as a
+// registered server, at the door of that server. The suites come from the package registry and run on Node 24.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The long form outside CI: agents and clients of other people, as they are published today, call a published echo agent and the tools of an
-// MCP server. `npm run test:peers` (`PEERS=langgraph,gemini` for some); packages go to .cache/peers. Needs a network for the packages, no key of any model.
+// `npm run test:peers`, outside CI: published agents and clients of other projects call an echo agent and the tools of
+// an MCP server. `PEERS=langgraph,gemini` selects some. Packages go to .cache/peers. It needs a network, no key.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ try {
   const url = await address();
   const token = readFileSync(join(dataDir, 'token'), 'utf8').trim();
   await create(url, token, '/api/a2a/published', {
-    ...{ name: 'echo', description: 'Says what it was told.', executor: { kind: 'echo' }, a2a_enabled: true },
+    ...{ name: 'echo', description: 'Repeats each message.', executor: { kind: 'echo' }, a2a_enabled: true },
   });
   const program = join(root, 'test', 'support', 'stubs', 'stdio-upstream.mjs');
   await create(url, token, '/api/mcp/servers', { id: 'own', command: process.execPath, args: [program] });

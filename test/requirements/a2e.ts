@@ -76,7 +76,7 @@ export const a2e = {
   'AE-72': done('seed', 'the first server is taken by default'),
   'AE-73': done('src', 'other strategies work or are refused by name'),
   'AE-74': done('seed', 'tools know all their servers'),
-  'AE-75': done('src', 'missing servers and slow ones are told'),
+  'AE-75': done('src', 'missing and slow servers are reported'),
   'AE-76': done('seed', 'tools are called by message'),
   'AE-77': done('seed', 'WebSocket servers list and call'),
   'AE-78': done('seed', 'roots are asked of the agent'),

@@ -73,7 +73,7 @@ export const agentNative = {
   'AN-69': done('src', 'intervals are settings'),
   'AN-70': done('src', 'transient failures are tried again'),
   'AN-71': done('src', 'expired tokens are made anew'),
-  'AN-72': done('src', 'an empty answer is told as such'),
+  'AN-72': done('src', 'an empty answer is reported as such'),
   'AN-73': done('src', 'failures name their ids and hide secrets'),
   'AN-74': done('src', 'one of many claimers wins'),
   'AN-75': done('src', 'delivery is exactly once, then scrubbed'),

@@ -37,7 +37,7 @@ export const rensei = {
   'RE-33': done('seed', 'without a matching permit nothing is allowed'),
   'RE-34': done('seed', 'decisions look at caller, act and target'),
   'RE-35': done('seed', 'a denied call sends nothing'),
-  'RE-36': done('seed', 'success is told once, with its duration'),
+  'RE-36': done('seed', 'success is reported once, with its duration'),
   'RE-37': done('seed', 'each kind of failure tells exactly two events'),
   'RE-38': done('seed', 'events carry who, what, where and with which arguments'),
   'RE-39': done('seed', 'ends carry duration and outcome, errors code and message'),

@@ -11,16 +11,19 @@ export type Area =
   | 'messaging and mentions'
   | 'hardening';
 
-/** `seed`: named by a reference document, must work; `src`: found in its source or docs, should; `spec`: of the protocol. */
+/**
+ * `seed`: named by a reference document, must work; `src`: found in its source or docs, should work; `spec`: required
+ * by the protocol.
+ */
 export type Origin = 'seed' | 'src' | 'spec';
 
 interface Row {
   readonly source: Origin;
-  /** In a few words of ours. */
+  /** A short description. */
   readonly behaviour: string;
 }
 
-/** One requirement: whether a test performs its acceptance check, and if not, what it waits for or why it is left out. */
+/** One requirement: a test performs its acceptance check, or it waits for an area of work, or it is left out. */
 export type Requirement =
   | (Row & { readonly status: 'done' })
   | (Row & { readonly status: 'planned'; readonly for: Area })

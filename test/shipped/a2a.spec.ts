@@ -10,7 +10,7 @@ const gateway = shipped();
 const completed = { state: 'TASK_STATE_COMPLETED' };
 const words = ['one', 'two', 'three'];
 
-/** What a client reads of a streamed task: its states, and the text of its artifacts. */
+/** Parts of a streamed task that the test reads: its states, and the text of its artifacts. */
 function told(results: any[]) {
   return {
     kinds: results.map((result) => Object.keys(result)[0]),
@@ -37,7 +37,7 @@ describe('the A2A doors of the shipped tree', () => {
   });
   afterAll(() => closeSdkClients());
 
-  /** The events of a stream, on a connection whose every byte is checked: one terminator, and nothing behind it. */
+  /** The events of a stream, on a connection that checks every byte: one terminator, and nothing after it. */
   const strictly = async ({ headers, ...request }: StrictRequest) => {
     const connection = await StrictConnection.open(gateway.url);
     try {

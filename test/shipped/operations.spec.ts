@@ -55,7 +55,7 @@ describe('the shipped tree in operation', () => {
     authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
   });
 
-  /** What addresses in a page are relative to. */
+  /** Base URL of the links in a page. */
   const base = (page: string, path: string): string =>
     new URL(/<base href="([^"]+)"/.exec(page)?.[1] ?? path, gateway.url).href;
 

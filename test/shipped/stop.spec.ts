@@ -15,7 +15,7 @@ function isRunning(): boolean {
   }
 }
 
-/** A stream whose head and first event have arrived. */
+/** A stream after its head and first event have arrived. */
 class OpenStream {
   private constructor(
     private readonly connection: StrictConnection,

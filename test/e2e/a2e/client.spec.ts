@@ -171,7 +171,7 @@ describe('rialto/a2e', () => {
       (all) => all.some(({ method, server_id }) => method === 'notifications/resources/updated' && server_id === 'a'),
     );
     const silent = clientOf();
-    expect((await silent.callTool('sample')).text).toContain('nobody can be asked');
+    expect((await silent.callTool('sample')).text).toContain('no client can be asked');
   });
 
   it('(E4) answers do not count as messages in progress: the maximum of calls is answered late, and the next ones too', async () => {

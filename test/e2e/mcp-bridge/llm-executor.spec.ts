@@ -223,7 +223,7 @@ describe('an agent with a model as executor', () => {
       /error/,
     ],
     ['something else', [raw('{"hello": 1}', 'application/json')], 'remote_invalid_response', /choices/],
-    ['nothing', [{ text: [] }], 'remote_invalid_response', /said nothing/],
+    ['nothing', [{ text: [] }], 'remote_invalid_response', /empty answer/],
   ])('fails with its reason: %s', async (_what, replies, code, words) => {
     model.script(...replies);
     expect(outcome(await ask('plain', 'go'))).toEqual(['TASK_STATE_FAILED', expect.stringMatching(words), code]);

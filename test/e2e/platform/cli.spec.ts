@@ -162,7 +162,7 @@ describe('rialto, next to a running gateway', () => {
       const { code, stderr } = await rialto(['token', '--org', 'plain', '--sub', 'pat'], bare);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: 'rialto: set A2A_SECRET, or make a secret with `rialto keys rotate --org plain`\n',
+        stderr: 'rialto: set A2A_SECRET, or create a secret with `rialto keys rotate --org plain`\n',
       });
     });
   });

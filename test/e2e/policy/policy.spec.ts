@@ -284,7 +284,7 @@ describe('policies of an org', () => {
     expect(lockOut.body).toMatchObject({
       status: 422,
       code: 'policy_invalid',
-      hint: expect.stringContaining('except'),
+      hint: expect.stringContaining('exclude yourself'),
     });
     const others = await store(
       'others',

@@ -114,7 +114,7 @@ describe('agents of the configuration file', () => {
     });
     const gateway = await start();
     const complaints = gateway.log
-      .filter((line) => line.includes('left as it was'))
+      .filter((line) => line.includes('was not changed'))
       .map((line) => JSON.parse(line).agent);
     expect(complaints.sort()).toEqual(['Not A Name', 'support', 'taken', 'twin']);
     expect((await cardOf(gateway, 'support')).body.description).toBe('Answers customers.');
@@ -194,7 +194,7 @@ describe('the agents folder', () => {
     expect((await cardOf(gateway, 'writer')).body.description).toBe('Writes text on request.');
     put('plain', 'role: Plain words.');
     await says('plain', 'Plain words.');
-    expect(gateway.log.filter((line) => line.includes('left as it was'))).toHaveLength(4);
+    expect(gateway.log.filter((line) => line.includes('was not changed'))).toHaveLength(4);
   });
 });
 

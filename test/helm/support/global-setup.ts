@@ -13,7 +13,7 @@ import {
 import { join, resolve } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 
-// Jest loads this file outside its module system, so it imports nothing of ours.
+// Jest loads this file outside its module system, so it imports no file of the project.
 
 export const root = resolve(__dirname, '../../..');
 export const cacheFolder = join(root, '.cache/helm');
@@ -42,7 +42,10 @@ export const majors = Object.keys(helms) as Helm[];
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** Before the chart's tests: real Helm binaries and the Kubernetes models, fetched once, checked by hash, kept out of the dependencies. */
+/**
+ * Fetches real Helm binaries and the Kubernetes models once, before the tests of the chart. They are checked by hash
+ * and are not dependencies.
+ */
 function prepare(): void {
   if (skipped) {
     console.warn(
@@ -109,7 +112,8 @@ const endOfDirectory = 0x06054b50;
 const directoryEntry = 0x02014b50;
 
 /**
- * One file out of a ZIP archive, by its name in the archive (APPNOTE 4.3.7, 4.3.12, 4.3.16; stored or deflated, no ZIP64).
+ * Returns one file of a ZIP archive, by its name in the archive (APPNOTE 4.3.7, 4.3.12, 4.3.16; stored or deflated,
+ * without ZIP64).
  * Throws when it is absent.
  */
 function unzipEntry(archive: Buffer, name: string): Buffer {
