@@ -39,7 +39,10 @@ function patternsOf(folder: string): Pattern[] {
     });
 }
 
-/** Asks three times before it believes in an attack: the checker confirms attacks by time, and a busy machine is slow. */
+/**
+ * Asks three times before it believes in an attack, because the checker confirms attacks by time and a busy machine is
+ * slow.
+ */
 async function verdictOf(source: string, flags: string): Promise<Awaited<ReturnType<typeof check>>> {
   const verdict = await check(source, flags, { timeout: null });
   for (let times = 0; times < 2 && verdict.status !== 'safe'; times++) {
