@@ -261,7 +261,7 @@ describe('how much an org may register', () => {
       expect([refused.status, refused.body.code, refused.body.detail]).toEqual([
         422,
         'unprocessable',
-        'an org may have 2 agents',
+        'the org already has 2 registered agents, which is the maximum',
       ]);
       await gateway.call('DELETE', `${path}/agent_1`);
       expect((await register(2)).status).toBe(201);

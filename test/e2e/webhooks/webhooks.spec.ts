@@ -319,7 +319,7 @@ describe('webhooks', () => {
     const task = await rpc(gateway, 'GetTask', { id });
     expect(task.status.state).toBe('TASK_STATE_COMPLETED');
     await eventually(
-      () => gateway.log.some((line) => line.includes('a webhook was not taken') && line.includes(id)),
+      () => gateway.log.some((line) => line.includes('did not accept a webhook') && line.includes(id)),
       (told) => told,
     );
   });
