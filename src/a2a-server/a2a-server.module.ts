@@ -17,7 +17,7 @@ import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
 import { A2aRequests } from './a2a-requests.js';
 
-/** Room 12: the doors for A2A clients. */
+/** Module 12: the doors for A2A clients. */
 @Module({
   imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule, ContinuationsModule],
   providers: [

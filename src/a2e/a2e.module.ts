@@ -14,7 +14,7 @@ import { ServerMessages } from './messages/server-messages.js';
 import { ServersInSight } from './messages/servers-in-sight.js';
 import { ToolMessages } from './messages/tool-messages.js';
 
-/** Room 14: the door for agents that speak A2E. They use MCP servers by messages. */
+/** Module 14: the door for agents that speak A2E. They use MCP servers by messages. */
 @Module({
   imports: [AuditModule, PolicyModule, UpstreamsModule],
   providers: [

@@ -30,7 +30,7 @@ import { ThreadDeliverer } from './threads/thread-deliverer.js';
 import { ThreadPost } from './threads/thread-post.js';
 import { ThreadSweeper } from './threads/thread.sweeper.js';
 
-/** Room 11: remote tasks that go on after their calls. */
+/** Module 11: remote tasks that go on after their calls. */
 @Module({
   imports: [PolicyModule, RegistryModule, TasksModule, A2AClientModule, UpstreamsModule, WebhooksModule],
   controllers: [ContinuationController, PushController],
