@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
+import { systemClock } from '../../kernel/clock.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
@@ -85,7 +86,7 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
     if (attempts >= mostTries) return this.giveUp(claimed, 'exhausted: no attempt ended');
     if (!(await this.answers.deliver(claimed, body))) return this.fenced(false);
     const { messageId, error, ...end } = await this.post.send({ ...this.answers.addressOf(claimed), mark, body });
-    const verdict = verdictOf(attempts + 1, end, Math.random());
+    const verdict = verdictOf(attempts + 1, end, { now: systemClock.now(), chance: Math.random() });
     if (verdict.kind === 'dead') return this.giveUp(claimed, `${verdict.why}: ${error}`);
     if (verdict.kind === 'again')
       return this.fenced(await this.answers.defer(claimed, verdict.inMs, error ?? 'unanswered'));

@@ -10,26 +10,32 @@ const task = (state: string, parts: object[] = [], statusParts: object[] = []): 
     ...(statusParts.length > 0 && { statusMessage: { parts: statusParts } }),
   }) as never;
 
+const now = Date.parse('2026-01-01T00:00:00Z');
+const verdict = (attempt: number, end: Parameters<typeof verdictOf>[1], chance: number) =>
+  verdictOf(attempt, end, { now, chance });
+
 describe('plan of a thread answer', () => {
   it('AN-75 ends with a 2xx response, and retries for three quarters of an hour at most', () => {
-    expect([200, 201, 204].map((status) => verdictOf(1, { status }, 0.5))).toEqual(Array(3).fill({ kind: 'received' }));
-    expect(verdictOf(1, { status: 410 }, 0.5)).toEqual({ kind: 'dead', why: 'gone' });
+    expect([200, 201, 204].map((status) => verdict(1, { status }, 0.5))).toEqual(Array(3).fill({ kind: 'received' }));
+    expect(verdict(1, { status: 410 }, 0.5)).toEqual({ kind: 'dead', why: 'gone' });
     let ms = 0;
     for (let attempt = 1; attempt < mostTries; attempt++) {
-      const next = verdictOf(attempt, { status: 302 }, 0.999);
+      const next = verdict(attempt, { status: 302 }, 0.999);
       expect(next.kind).toBe('again');
       ms += (next as { inMs: number }).inMs;
     }
     expect(ms).toBeLessThan(52 * 60_000);
-    expect(verdictOf(mostTries, {}, 0.5)).toEqual({ kind: 'dead', why: 'exhausted' });
-    expect(verdictOf(mostTries, { status: 200 }, 0.5)).toEqual({ kind: 'received' });
+    expect(verdict(mostTries, {}, 0.5)).toEqual({ kind: 'dead', why: 'exhausted' });
+    expect(verdict(mostTries, { status: 200 }, 0.5)).toEqual({ kind: 'received' });
   });
 
-  it('honors Retry-After up to twice the planned pause', () => {
-    expect(verdictOf(1, {}, 0)).toEqual({ kind: 'again', inMs: 800 });
-    expect(verdictOf(2, { status: 429, retryAfter: '8' }, 0.5)).toEqual({ kind: 'again', inMs: 8_000 });
-    expect(verdictOf(2, { status: 429, retryAfter: '3600' }, 0.5)).toEqual({ kind: 'again', inMs: 10_000 });
-    expect(verdictOf(2, { status: 429, retryAfter: 'soon' }, 0.5)).toEqual({ kind: 'again', inMs: 5_000 });
+  it('honors Retry-After, in seconds or as a date, up to twice the planned pause', () => {
+    const date = new Date(now + 7_000).toUTCString();
+    expect(verdict(2, { status: 429, retryAfter: date }, 0.5)).toEqual({ kind: 'again', inMs: 7_000 });
+    expect(verdict(1, {}, 0)).toEqual({ kind: 'again', inMs: 800 });
+    expect(verdict(2, { status: 429, retryAfter: '8' }, 0.5)).toEqual({ kind: 'again', inMs: 8_000 });
+    expect(verdict(2, { status: 429, retryAfter: '3600' }, 0.5)).toEqual({ kind: 'again', inMs: 10_000 });
+    expect(verdict(2, { status: 429, retryAfter: 'soon' }, 0.5)).toEqual({ kind: 'again', inMs: 5_000 });
   });
 
   it('sends the text of the agent, cut to 16,000 characters', () => {

@@ -1,3 +1,4 @@
+import { retryAfterMs } from '../../kernel/retry-after.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
 import { artifactsText } from '../../protocol/a2a/artifact-text.js';
 import type { Part } from '../../protocol/a2a/model.js';
@@ -36,14 +37,19 @@ export const mostTries = delays.length + 1;
  * for up to twice the planned pause.
  *
  * @param attempt number of the attempt that ended, from 1.
+ * @param now milliseconds since the epoch.
  * @param chance random number for jitter: at least 0, less than 1.
  */
-export function verdictOf(attempt: number, { status = 0, retryAfter }: PostEnd, chance: number): ThreadVerdict {
+export function verdictOf(
+  attempt: number,
+  { status = 0, retryAfter }: PostEnd,
+  { now, chance }: { now: number; chance: number },
+): ThreadVerdict {
   if (status >= 200 && status < 300) return { kind: 'received' };
   if (status === 410) return { kind: 'dead', why: 'gone' };
   const delay = delays[attempt - 1];
   if (delay === undefined) return { kind: 'dead', why: 'exhausted' };
-  const requestedMs = /^\s*\d{1,9}\s*$/.test(retryAfter ?? '') ? Number(retryAfter) * second : 0;
+  const requestedMs = retryAfterMs(retryAfter, now) ?? 0;
   return {
     kind: 'again',
     inMs: Math.round(Math.max(delay * (1 - jitter + 2 * jitter * chance), Math.min(requestedMs, 2 * delay))),
