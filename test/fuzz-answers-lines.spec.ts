@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import * as sdk from '@a2a-js/sdk';
 import { encodeGrpcStatusDetails } from '@a2a-js/sdk/errors/grpc';
 import { A2AService } from '@a2a-js/sdk/server/grpc';
-import { Deadline } from '../src/a2a-client/transports/deadline.js';
+import { Deadline } from '../src/kernel/deadline.js';
 import type { A2aVersion } from '../src/protocol/a2a/model.js';
 import { SdkTransport, type SdkHop } from '../src/a2a-client/transports/sdk.transport.js';
 import { parseAllowList } from '../src/platform/http/outbound/address.js';

@@ -1,6 +1,6 @@
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import { LegacyA2AService } from '@a2a-js/sdk/compat/v0_3/server/grpc';
-import { Deadline } from '../src/a2a-client/transports/deadline.js';
+import { Deadline } from '../src/kernel/deadline.js';
 import type { Endpoint } from '../src/a2a-client/transports/endpoint-choice.js';
 import { SdkTransport, type SdkHop } from '../src/a2a-client/transports/sdk.transport.js';
 import { parseAllowList } from '../src/platform/http/outbound/address.js';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { Deadline } from '../src/a2a-client/transports/deadline.js';
+import { Deadline } from '../src/kernel/deadline.js';
 import type { Endpoint } from '../src/a2a-client/transports/endpoint-choice.js';
 import { SdkTransport, type SdkHop, type SdkLimits } from '../src/a2a-client/transports/sdk.transport.js';
 import { parseAllowList } from '../src/platform/http/outbound/address.js';

@@ -11,7 +11,7 @@ import { toolOutput, type BridgeReply } from '../protocol/a2a/remote/bridge-call
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import { takesText } from '../protocol/a2a/remote/skill-input.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
-import { Deadline } from './transports/deadline.js';
+import { Deadline } from '../kernel/deadline.js';
 import {
   bridgeEndpoint,
   chooseEndpoints,

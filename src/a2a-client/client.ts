@@ -12,7 +12,7 @@ import { asClientError } from './client/client-errors.js';
 import { ClientHeaders, identitiesOf, type Identity, type Proofs } from './client/client-identity.js';
 import type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client/client-options.js';
 import { replyText } from './client/client-text.js';
-import { Deadline } from './transports/deadline.js';
+import { Deadline } from '../kernel/deadline.js';
 import {
   chooseEndpoints,
   endpointsWithoutCard,

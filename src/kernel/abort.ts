@@ -34,3 +34,21 @@ export function raceSignal<Result>(signal: AbortSignal, work: Promise<Result>, l
     void work.then(resolve, reject).finally(removeListener);
   });
 }
+
+/**
+ * Runs work for at most `timeoutMs` milliseconds, and until the first of `signals` aborts; then rejects with `late()`.
+ * The work gets the signal of both, and should stop with it.
+ */
+export async function withTimeout<Result>(
+  timeoutMs: number,
+  signals: readonly (AbortSignal | undefined)[],
+  work: (signal: AbortSignal) => Promise<Result>,
+  late: () => Error,
+): Promise<Result> {
+  const { signal, end } = timeoutSignal(timeoutMs, signals);
+  try {
+    return await raceSignal(signal, work(signal), late);
+  } finally {
+    end();
+  }
+}

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { timeoutSignal } from '../../kernel/abort.js';
+import { withTimeout } from '../../kernel/abort.js';
 import { newTrace, traceHeaders } from '../../platform/telemetry/trace-context.js';
 import { lineageHeader } from '../../platform/secrets/lineage.js';
 import { depthHeader } from '../../policy/context.service.js';
@@ -66,13 +66,8 @@ function asHttpUrl(url: string): string {
  * Ends the wait of this call at its own limits. Other callers wait for the same token, so these limits must not end
  * its request.
  */
-async function withinLimits<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
-  const { signal, end } = timeoutSignal(Math.ceil(deadline.leftMs), [...signals]);
-  const limitReached = new Promise<never>((_, reject) => {
-    const rejectNow = () =>
-      reject(new RialtoError(signals.some(({ aborted }) => aborted) ? 'canceled' : 'remote_timeout'));
-    if (signal.aborted) rejectNow();
-    else signal.addEventListener('abort', rejectNow, { once: true });
-  });
-  return Promise.race([work, limitReached]).finally(end);
+function withinLimits<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
+  const isCanceled = (): boolean => signals.some(({ aborted }) => aborted);
+  const late = (): RialtoError => new RialtoError(isCanceled() ? 'canceled' : 'remote_timeout');
+  return withTimeout(Math.ceil(deadline.leftMs), [...signals], () => work, late);
 }

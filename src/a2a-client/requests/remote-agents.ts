@@ -8,7 +8,7 @@ import type { RegisteredAgent } from '../../registry/registry.types.js';
 import { AgentHeaders, ownHeaders } from './agent-headers.js';
 import { AgentRecheck } from '../../registry/agent-recheck.js';
 import { Delegation } from './delegation.js';
-import type { Deadline } from '../transports/deadline.js';
+import type { Deadline } from '../../kernel/deadline.js';
 import { RemoteCredentials } from './remote-credentials.js';
 import type { RemoteHop } from '../transports/remote-hop.js';
 import { namedFailure } from './unreached.js';

@@ -10,7 +10,7 @@ import {
 } from '../../protocol/a2a/remote/bridge-call.js';
 import type { A2aVersion } from '../../protocol/a2a/model.js';
 import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
-import { Deadline } from './deadline.js';
+import { Deadline } from '../../kernel/deadline.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from './endpoint-choice.js';
 import { withPushAddress } from './push-address.js';
 import { answerWithout, errorWithout } from './said-back.js';

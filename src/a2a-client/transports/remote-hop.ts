@@ -1,4 +1,4 @@
-import type { Deadline } from './deadline.js';
+import type { Deadline } from '../../kernel/deadline.js';
 import type { Endpoint } from './endpoint-choice.js';
 
 /** Time limit of one request, and the signals that end it earlier. */

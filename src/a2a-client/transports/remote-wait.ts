@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { RialtoError } from '../../kernel/errors.js';
 import type { BridgeReply } from '../../protocol/a2a/remote/bridge-call.js';
 import { interruptedStates, terminalStates } from '../../protocol/a2a/states.js';
-import type { Deadline } from './deadline.js';
+import type { Deadline } from '../../kernel/deadline.js';
 import { nextTryAfter } from './retry-plan.js';
 
 export type TaskReply = Extract<BridgeReply, { kind: 'task' }>;

@@ -2,7 +2,7 @@ import type { WebSocket } from 'ws';
 import { systemClock } from '../../kernel/clock.js';
 import { newId } from '../../kernel/ids.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
-import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
+import { withTimeout } from '../../kernel/abort.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { httpOf } from '../../platform/http/outbound/safe-socket.js';
 import { messageOf, mostAtWork, readMessage, type A2eMessage, type SentMessage } from '../../protocol/a2e/messages.js';
@@ -197,13 +197,7 @@ async function withDeadline<Result>(
   deadline: Deadline,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const timeout = timeoutSignal(deadline.timeoutMs, [deadline.signal]);
-  const { signal } = timeout;
-  try {
-    return await raceSignal(signal, work(signal), () => deadlineError(deadline));
-  } finally {
-    timeout.end();
-  }
+  return withTimeout(deadline.timeoutMs, [deadline.signal], work, () => deadlineError(deadline));
 }
 
 function deadlineError({ timeoutMs, signal }: Deadline): A2EClientError {

@@ -7,7 +7,7 @@ import { upstreamName } from '../../protocol/mcp/tool-names.js';
 import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { optionalObject, requireText, type A2eCall } from './a2e-call.js';
-import { withTimeout } from './with-timeout.js';
+import { withCallTimeout } from './call-timeout.js';
 import { ServersInSight } from './servers-in-sight.js';
 
 /** Timeout for a resource or a prompt, unless its server has a shorter one (AE-67). */
@@ -33,7 +33,7 @@ export class FeatureMessages {
   async readResource({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const uri = requireText(payload, 'uri');
     const candidates = await this.candidates(ctx, payload);
-    const { contents } = await withTimeout(ctx, featureMs, (within) => this.calls.read(within, candidates, uri));
+    const { contents } = await withCallTimeout(ctx, featureMs, (within) => this.calls.read(within, candidates, uri));
     return { uri, contents: (contents as Json[]).map(contentShape) };
   }
 
@@ -67,7 +67,7 @@ export class FeatureMessages {
     const name = requireText(payload, 'name');
     const args = optionalObject(payload, 'arguments');
     const promptCall = await this.promptCallOf(ctx, payload, name);
-    const { description = null, messages } = await withTimeout(ctx, featureMs, (within) =>
+    const { description = null, messages } = await withCallTimeout(ctx, featureMs, (within) =>
       this.calls.prompt(within, promptCall, args),
     );
     return { name, server_id: promptCall.serverId, description, messages: messages! };

@@ -7,7 +7,7 @@ import { UpstreamAdmin } from '../../upstreams/upstream-admin.js';
 import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import { ServerQuery, type ServerView } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
-import { withTimeout } from './with-timeout.js';
+import { withCallTimeout } from './call-timeout.js';
 import { registrationOf } from './registration.js';
 import { ServersInSight } from './servers-in-sight.js';
 
@@ -36,12 +36,12 @@ export class ServerMessages {
   async register({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const registration = registrationOf(payload);
     const until = systemClock.elapsed() + registerMs;
-    const { id } = await withTimeout(ctx, registerMs, (within) => this.admin.register(within, registration));
+    const { id } = await withCallTimeout(ctx, registerMs, (within) => this.admin.register(within, registration));
     const server = await this.servers.one(ctx, id);
     // Agents expect a registered server to be connected. If it is not ready in time, the reply contains its current
     // state.
     const leftMs = Math.max(0, until - systemClock.elapsed());
-    await withTimeout(ctx, leftMs, (within) => this.calls.ready(within, server)).catch(() => undefined);
+    await withCallTimeout(ctx, leftMs, (within) => this.calls.ready(within, server)).catch(() => undefined);
     return { server_id: id, server: serverInfo(await this.admin.get(ctx, id)) };
   }
 

@@ -1,7 +1,7 @@
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
-import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
+import { withTimeout } from '../../kernel/abort.js';
 import type { Peer } from '../../kernel/peer.js';
 import type { UpstreamConnection } from './upstream-connection.js';
 import type { CallOptions } from './upstream-connection.types.js';
@@ -123,9 +123,8 @@ export class ServerConnections {
     stillMay: () => Promise<void>,
   ): Promise<void> {
     const { connectedAt } = connection;
-    const timeout = timeoutSignal(timeoutMs, [signal]);
     const timedOut = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
-    const failure = await raceSignal(timeout.signal, this.maker.read(), timedOut).finally(timeout.end);
+    const failure = await withTimeout(timeoutMs, [signal], () => this.maker.read(), timedOut);
     if (failure) throw failure.code === 'unavailable' ? failure : unreadOffer(failure);
     if (connectedAt !== undefined) this.readSince.set(connection, connectedAt);
     await stillMay();

@@ -1,6 +1,6 @@
 import type { Client, Notification } from '@modelcontextprotocol/client';
 import { systemClock } from '../../kernel/clock.js';
-import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
+import { raceSignal, timeoutSignal, withTimeout } from '../../kernel/abort.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { usualTimes } from './backoff.js';
@@ -259,10 +259,9 @@ export class UpstreamConnection {
 
   /** Waits for the connection no longer than the call may wait for its answer. */
   private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
-    const timeout = timeoutSignal(timeoutMs, [signal]);
     const timedOut = (): RialtoError =>
       signal?.aborted ? new RialtoError('canceled') : (this.slot.refusal ?? new RialtoError('remote_timeout'));
-    return this.slot.waitedFor(() => raceSignal(timeout.signal, this.open(), timedOut)).finally(timeout.end);
+    return this.slot.waitedFor(() => withTimeout(timeoutMs, [signal], () => this.open(), timedOut));
   }
 
   private open(): Promise<Client> {

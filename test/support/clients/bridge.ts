@@ -1,6 +1,6 @@
 import { RialtoError } from '../../../src/kernel/errors.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
-import { Deadline } from '../../../src/a2a-client/transports/deadline.js';
+import { Deadline } from '../../../src/kernel/deadline.js';
 import { bridgeEndpoint, type Endpoint } from '../../../src/a2a-client/transports/endpoint-choice.js';
 import type { HopHeaders } from '../../../src/a2a-client/transports/remote-hop.js';
 import { BridgeTransport } from '../../../src/a2a-client/transports/bridge.transport.js';

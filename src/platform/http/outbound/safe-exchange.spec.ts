@@ -1,9 +1,9 @@
 import { getEventListeners, getMaxListeners } from 'node:events';
-import { Deadline } from './safe-exchange.js';
+import { ExchangeDeadline } from './safe-exchange.js';
 
 it('any number of exchanges listen to one signal, and each removes its listener', () => {
   const { signal } = new AbortController();
-  const all = Array.from({ length: 50 }, () => new Deadline(60_000, [signal]));
+  const all = Array.from({ length: 50 }, () => new ExchangeDeadline(60_000, [signal]));
   expect([getEventListeners(signal, 'abort').length, getMaxListeners(signal)]).toEqual([50, Infinity]);
   for (const one of all) one.release();
   expect(getEventListeners(signal, 'abort')).toEqual([]);

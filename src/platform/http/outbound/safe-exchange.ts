@@ -238,7 +238,7 @@ export class StreamedExchange extends Exchange {
 }
 
 /** Applies the total deadline and the caller's signals to an operation, for its current exchange. */
-export class Deadline {
+export class ExchangeDeadline {
   failure?: RialtoError;
   private exchange?: Exchange;
   private readonly timer: NodeJS.Timeout;

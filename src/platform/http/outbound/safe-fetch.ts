@@ -3,7 +3,13 @@ import { Readable } from 'node:stream';
 import { RialtoError } from '../../../kernel/errors.js';
 import { checkUrl, parseUrl } from './address.js';
 import { OriginConnections, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
-import { BeginningExchange, BufferedExchange, Deadline, StreamedExchange, type Exchange } from './safe-exchange.js';
+import {
+  BeginningExchange,
+  BufferedExchange,
+  ExchangeDeadline,
+  StreamedExchange,
+  type Exchange,
+} from './safe-exchange.js';
 import { requestHeaders } from './safe-headers.js';
 import { codingsOf, inflated } from './safe-inflate.js';
 import { nextHop, type Hop } from './safe-redirect.js';
@@ -26,8 +32,8 @@ function methodOf(request: SafeRequest): Method {
   return method;
 }
 
-function deadlineOf({ deadlineMs, signal }: SafeRequest): Deadline {
-  return new Deadline(deadlineMs, signal === undefined ? [] : 'aborted' in signal ? [signal] : signal);
+function deadlineOf({ deadlineMs, signal }: SafeRequest): ExchangeDeadline {
+  return new ExchangeDeadline(deadlineMs, signal === undefined ? [] : 'aborted' in signal ? [signal] : signal);
 }
 
 /** The content codings to remove from the body; none for a response that cannot have a body. */
@@ -178,7 +184,7 @@ export class SafeFetch {
   private async follow<E extends Exchange>(
     request: SafeRequest,
     method: Method,
-    deadline: Deadline,
+    deadline: ExchangeDeadline,
     make: () => E,
   ): Promise<{ exchange: E; url: string }> {
     const url = parseUrl(request.url);

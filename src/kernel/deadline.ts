@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../kernel/clock.js';
+import { systemClock, type Clock } from './clock.js';
 
 /** A point in time that ends one call and all work that it causes. */
 export class Deadline {

@@ -1,22 +1,16 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
+import { withTimeout } from '../../kernel/abort.js';
 
 /** Runs work with a timeout in milliseconds. Throws `remote_timeout`, and `canceled` when the caller leaves first. */
-export async function withTimeout<Result>(
+export function withCallTimeout<Result>(
   ctx: CallContext,
   ms: number,
   work: (within: CallContext) => Promise<Result>,
 ): Promise<Result> {
-  const timeout = timeoutSignal(ms, [ctx.signal]);
-  const { signal } = timeout;
   const timeoutError = (): RialtoError =>
     ctx.signal?.aborted
       ? new RialtoError('canceled')
       : new RialtoError('remote_timeout', { message: 'the MCP server did not answer in time' });
-  try {
-    return await raceSignal(signal, work({ ...ctx, signal }), timeoutError);
-  } finally {
-    timeout.end();
-  }
+  return withTimeout(ms, [ctx.signal], (signal) => work({ ...ctx, signal }), timeoutError);
 }
