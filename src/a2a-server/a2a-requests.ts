@@ -1,4 +1,3 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext, OrgRef } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -10,6 +9,7 @@ import type { A2aVersion } from '../protocol/a2a/model.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { Asked } from './operations.js';
+import { isSameSecret } from '../platform/secrets/same-secret.js';
 
 const maxKeyLength = 255;
 const waitSeconds = { least: 1, most: 300, usual: 60 };
@@ -86,7 +86,7 @@ export class A2aRequests {
     if (!this.hasStaticBearers) return undefined;
     const agent = await this.find(name);
     const bearer = agent && this.published.staticBearerOf(agent);
-    if (!bearer || !isSame(request.headers.authorization, `Bearer ${bearer}`)) return undefined;
+    if (!bearer || !isSameSecret(request.headers.authorization, `Bearer ${bearer}`)) return undefined;
     const principal = { kind: 'service', id: `${agent.name}-key`, role: 'member', groups: [] } as const;
     return this.contexts.openAs({ org: agent.org, principal }, request, 'a2a');
   }
@@ -156,11 +156,6 @@ export function noAgentNamed(): RialtoError {
     message: 'no default agent is set',
     hint: 'set defaultAgent with PATCH /api/orgs/{slug}, or in rialto.config.json',
   });
-}
-
-function isSame(given: string | undefined, expected: string): boolean {
-  if (given === undefined) return false;
-  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));
 }
 
 /** Reads `A2A-Version`, or the query parameter with that name (v1.0 section 3.6.1). */

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { callerOf, type CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid, type OrgId } from '../kernel/ids.js';
@@ -8,7 +8,6 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { TaskService } from '../tasks/task.service.js';
 import { ContinuationListStore, type ContinuationRow, type Sight } from './storage/continuation-list.store.js';
-import { ownerOf } from '../tasks/task.types.js';
 import { ContinuationStore } from './storage/continuation.store.js';
 import type { ContinuationQuery, ContinuationView } from './admin/continuation.types.js';
 
@@ -123,5 +122,5 @@ export class ContinuationService {
 }
 
 function visibleTo({ org, principal }: CallContext): Sight {
-  return { org: org.id, owner: principal.role === 'admin' ? undefined : ownerOf(principal) };
+  return { org: org.id, owner: principal.role === 'admin' ? undefined : callerOf(principal) };
 }

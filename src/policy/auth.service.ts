@@ -1,4 +1,4 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -13,6 +13,7 @@ import { runJwtStrategy } from './auth/jwt.strategy.js';
 import { defaultOrg } from './org.types.js';
 import { TokenRefusals } from './auth/token-refusals.js';
 import { TokenRefused, TokenVerifier } from './auth/token-verifier.js';
+import { isSameSecret } from '../platform/secrets/same-secret.js';
 
 export { defaultOrg } from './org.types.js';
 export { reachableAt } from '../platform/http/server/origin-check.js';
@@ -178,7 +179,7 @@ export class AuthService {
 
   private async byLegacyBearer(token: string): Promise<Identity | undefined> {
     const { legacyBearer } = this.settings;
-    if (!legacyBearer || !timingSafeEqual(sha256(token), sha256(legacyBearer))) return undefined;
+    if (!legacyBearer || !isSameSecret(token, legacyBearer)) return undefined;
     const org = await this.store.orgBySlug(defaultOrg);
     return org && { org, principal: { kind: 'service', id: 'api-key-env', role: 'member', groups: [] } };
   }
@@ -217,8 +218,4 @@ export function holderOf({ agent, name }: { agent: string | null; name: string }
 /** Returns the stored form of an API key. */
 export function hashKey(key: string): string {
   return hash('sha256', key, 'hex');
-}
-
-function sha256(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
 }

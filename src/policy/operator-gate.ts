@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
@@ -16,6 +15,7 @@ import { Buckets } from './limits/limits.js';
 import { apiKeyPrefix, defaultOrg } from './auth.service.js';
 import { ContextService } from './context.service.js';
 import { CredentialStore } from './auth/credential.store.js';
+import { isSameSecret } from '../platform/secrets/same-secret.js';
 
 /**
  * Wrong passwords of one address that are allowed in a minute: enough for typing errors, too few for guessing
@@ -91,7 +91,7 @@ export class OperatorGate implements Gate {
   private isAdminPassword(basic: string, address: string): boolean {
     const expected = this.settings.RIALTO_ADMIN_PASSWORD;
     if (expected === undefined) return false;
-    const right = timingSafeEqual(digest(basic), digest(`admin:${expected}`));
+    const right = isSameSecret(basic, `admin:${expected}`);
     if (basic.startsWith(`admin:${apiKeyPrefix}`)) return right;
     const retryAfterSeconds = this.guesses.wait(address, systemClock.now());
     if (retryAfterSeconds > 0)
@@ -118,8 +118,4 @@ function isRead({ method }: Request): boolean {
 /** Returns `user:password` of Basic authentication (RFC 7617). */
 function basicOf(header: string | undefined): string | undefined {
   return header?.startsWith('Basic ') ? Buffer.from(header.slice(6), 'base64').toString('utf8') : undefined;
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

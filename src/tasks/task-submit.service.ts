@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { callerOf, type CallContext } from '../kernel/call-context.js';
 import { canonicalJson } from '../kernel/canonical-json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid, newId, type AgentId, type TaskId } from '../kernel/ids.js';
@@ -24,7 +24,7 @@ import { TaskQuota } from './run/task-quota.js';
 import { TaskRunner } from './run/task.runner.js';
 import { maySee, originOf, placeOf, submission } from './task-verbs.js';
 import type { IdempotencyKey } from './storage/task-writer.js';
-import { ownerOf, type StoredTask } from './task.types.js';
+import { type StoredTask } from './task.types.js';
 
 /** Milliseconds that a pure executor may take before its task is stored as working (decisions: fast path). */
 const graceMs = 5;
@@ -87,13 +87,13 @@ export class TaskSubmitService {
 
   /** The agent that accepted an earlier message of this caller with this key. */
   agentOfKey({ org, principal }: CallContext, key: string): Promise<AgentId | undefined> {
-    return this.keys.agentOf(org.id, ownerOf(principal), key);
+    return this.keys.agentOf(org.id, callerOf(principal), key);
   }
 
   /** The agent of this caller's newest task in a context. */
   agentOfContext({ org, principal }: CallContext, contextId: string | undefined): Promise<AgentId | undefined> {
     if (contextId === undefined) return Promise.resolve(undefined);
-    return this.lives.store.agentOfContext(org.id, ownerOf(principal), contextId);
+    return this.lives.store.agentOfContext(org.id, callerOf(principal), contextId);
   }
 
   private async accept(act: Act, ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
@@ -118,7 +118,7 @@ export class TaskSubmitService {
    */
   private async requireNoNest({ org, principal }: CallContext, agent: PublishedAgent, waits: boolean): Promise<void> {
     if (this.runner.executorOf(agent).leavesWork)
-      await this.quota.requireNoNest(org.id, agent.id, ownerOf(principal), waits);
+      await this.quota.requireNoNest(org.id, agent.id, callerOf(principal), waits);
   }
 
   /** Creates a task. Returns undefined when a concurrent request took the key first. */
@@ -274,7 +274,7 @@ export class TaskSubmitService {
   ): Promise<Accepted> {
     const { contextId, id } = live.task;
     const reply: Message = { messageId: content.messageId ?? newId(), contextId, role: 'ROLE_AGENT', ...content };
-    const stored = key && (await this.keys.keepAnswer(ctx.org.id, agent.id, ownerOf(ctx.principal), key, id, reply));
+    const stored = key && (await this.keys.keepAnswer(ctx.org.id, agent.id, callerOf(ctx.principal), key, id, reply));
     if (key && !stored) return (await this.known(ctx, agent, key)) ?? { reply };
     return { reply };
   }
@@ -283,7 +283,7 @@ export class TaskSubmitService {
    * The result of an earlier message with this key. Throws `idempotency_key_reused` when that message was different.
    */
   private async known(ctx: CallContext, agent: PublishedAgent, key: IdempotencyKey): Promise<Accepted | undefined> {
-    const found = await this.keys.find(ctx.org.id, agent.id, ownerOf(ctx.principal), key.key);
+    const found = await this.keys.find(ctx.org.id, agent.id, callerOf(ctx.principal), key.key);
     if (!found) return undefined;
     if (found.payloadHash !== key.payloadHash)
       throw new RialtoError('idempotency_key_reused', { message: 'this key was used with another message' });
@@ -340,7 +340,7 @@ function argsOf({ parts, metadata }: Message): JsonObject {
  * agents get a new one for each task (RY-38, RY-39).
  */
 function contextOf({ org, principal }: CallContext, { history, id }: PublishedAgent): string {
-  return history === 'agent' ? hash('sha256', `${org.id}\n${id}\n${ownerOf(principal)}`, 'hex').slice(0, 32) : newId();
+  return history === 'agent' ? hash('sha256', `${org.id}\n${id}\n${callerOf(principal)}`, 'hex').slice(0, 32) : newId();
 }
 
 /** The idempotency key with a hash of the payload: everything except the ids that a client creates anew for a retry. */

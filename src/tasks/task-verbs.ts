@@ -1,8 +1,8 @@
-import type { CallContext } from '../kernel/call-context.js';
+import { callerOf, type CallContext } from '../kernel/call-context.js';
 import type { VerbCall } from '../kernel/verb-bus.js';
 import type { Action } from '../kernel/verbs.js';
 import type { PublishedAgent } from '../registry/published.types.js';
-import { ownerOf, type StoredTask } from './task.types.js';
+import { type StoredTask } from './task.types.js';
 
 /** The act of sending a message to a published agent. */
 export function submission(ctx: CallContext, agent: PublishedAgent): VerbCall {
@@ -41,7 +41,7 @@ export function placeOf({ id }: Pick<PublishedAgent, 'id'>): string {
 /** True when this caller may see the task: it is the caller's own, or the caller is an admin of its org. */
 export function maySee({ org, principal }: CallContext, task: StoredTask): boolean {
   if (task.orgId !== org.id) return false;
-  return principal.role === 'admin' || ownerOf(principal) === ownerOf(task.principal);
+  return principal.role === 'admin' || callerOf(principal) === callerOf(task.principal);
 }
 
 /**

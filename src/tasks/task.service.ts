@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { callerOf, type CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
@@ -14,7 +14,7 @@ import { TaskEnder } from './run/task-ender.js';
 import { isEnd, TaskStreamService } from './task-stream.service.js';
 import { noSuchTask } from './task-submit.service.js';
 import { configuring, maySee, onTask } from './task-verbs.js';
-import { isEnded, ownerOf, taskView, type NumberedEvent, type StoredTask } from './task.types.js';
+import { isEnded, taskView, type NumberedEvent, type StoredTask } from './task.types.js';
 
 const stuckMs = 10_000;
 
@@ -45,7 +45,7 @@ export class TaskService {
   /** Lists the caller's tasks of an agent, newest status first; an admin gets those of the whole org. */
   async list(ctx: CallContext, agent: PublishedAgent, params: ListParams): Promise<TaskPage<Task>> {
     const { contextId, status: state, statusTimestampAfter: since, pageSize, historyLength, includeArtifacts } = params;
-    const owner = ctx.principal.role === 'admin' ? undefined : ownerOf(ctx.principal);
+    const owner = ctx.principal.role === 'admin' ? undefined : callerOf(ctx.principal);
     const filter: TaskFilter = { org: ctx.org.id, agent: agent.id, owner, contextId, state, since };
     const scope = `a2a-tasks:${JSON.stringify(filter)}`;
     const after = params.pageToken ? this.cursors.decode(scope, params.pageToken, 2) : undefined;

@@ -37,11 +37,6 @@ export interface NumberedEvent {
   readonly body: StreamResponse;
 }
 
-/** The owner key of a principal, `kind:id`. Together with the org it scopes a task. */
-export function ownerOf({ kind, id }: Pick<Principal, 'kind' | 'id'>): string {
-  return `${kind}:${id}`;
-}
-
 export function isEnded({ state }: Pick<StoredTask, 'state'>): boolean {
   return terminalStates.has(state);
 }

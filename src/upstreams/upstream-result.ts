@@ -2,10 +2,10 @@ import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { tasksExtension } from '../protocol/mcp/server-task.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
+import { metaKeys } from '../protocol/mcp/meta.js';
 
 /** Maximum nesting depth of a result; a deeper one could overflow the stack. */
 export const maxNesting = 256;
-const serverInfoKey = 'io.modelcontextprotocol/serverInfo';
 
 /**
  * Returns a result as its caller gets it. Removes what the 2026-07-28 revision adds to each result (type, server info,
@@ -22,7 +22,7 @@ export function resultOf(given: JsonObject, kind: ResultKind): JsonObject {
     });
   const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, _meta, ...result } = answer;
   if (!isJsonObject(_meta)) return result;
-  const { [serverInfoKey]: _info, ...meta } = _meta;
+  const { [metaKeys.serverInfo]: _info, ...meta } = _meta;
   return Object.keys(meta).length === 0 ? result : { ...result, _meta: meta };
 }
 

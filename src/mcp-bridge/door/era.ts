@@ -2,11 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { isLegacyVersion } from './mcp-dispatch.js';
+import { isReservedMeta, metaKeys } from '../../protocol/mcp/meta.js';
 
 const modernVersion = '2026-07-28';
-const versionKey = 'io.modelcontextprotocol/protocolVersion';
-const clientKey = 'io.modelcontextprotocol/clientInfo';
-const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 
 /**
  * The server of a body: the gateway's own dispatch for the 2025 era (`legacy`), and for valid requests of the two
@@ -53,20 +51,20 @@ function isPlainMeta(meta: JsonObject): boolean {
   return (
     Object.entries(meta).every(([key, value]) => {
       switch (key) {
-        case versionKey:
+        case metaKeys.protocolVersion:
           return value === modernVersion;
-        case capabilitiesKey:
+        case metaKeys.clientCapabilities:
           return isJsonObject(value) && Object.entries(value).every(isPlainCapability);
-        case clientKey:
+        case metaKeys.clientInfo:
           return isJsonObject(value) && typeof value.version === 'string' && isPlainClient(value);
         case 'progressToken':
           return isToken(value);
         default:
-          return !key.startsWith('io.modelcontextprotocol/');
+          return !isReservedMeta(key);
       }
     }) &&
-    capabilitiesKey in meta &&
-    versionKey in meta
+    metaKeys.clientCapabilities in meta &&
+    metaKeys.protocolVersion in meta
   );
 }
 
@@ -92,7 +90,7 @@ function isToken(value: Json | undefined): boolean {
 function claimOf(body: unknown): unknown {
   const params = isJsonObject(body) ? body.params : undefined;
   const meta = isJsonObject(params) ? params._meta : undefined;
-  return isJsonObject(meta) ? meta[versionKey] : undefined;
+  return isJsonObject(meta) ? meta[metaKeys.protocolVersion] : undefined;
 }
 
 function textOf(header: string | string[] | undefined): string | undefined {

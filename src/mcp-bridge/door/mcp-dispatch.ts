@@ -20,6 +20,7 @@ import { ServerFeatures } from '../features/server-features.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
 import { readToolCall } from '../tools/tools.service.js';
 import { ToolSet } from '../tools/tool-set.js';
+import { metaKeys } from '../../protocol/mcp/meta.js';
 
 const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
@@ -67,7 +68,7 @@ const typedStart = '{"resultType":"';
 export function modernResult({ serverInfo }: Face, method: string, text: string): string {
   const caching = method === 'tools/list' ? '"ttlMs":0,"cacheScope":"private",' : '';
   const type = text.startsWith(typedStart) ? '' : '"resultType":"complete",';
-  const added = { 'io.modelcontextprotocol/serverInfo': serverInfo };
+  const added = { [metaKeys.serverInfo]: serverInfo };
   const [rest, meta] = method === 'tools/call' && text.includes('"_meta":') ? apart(text, added) : [text, added];
   return `${rest.slice(0, -1)},${caching}${type}"_meta":${JSON.stringify(meta)}}`;
 }

@@ -4,9 +4,7 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
 import { askableOf } from './legacy-peers.js';
 import { isToken, type RelayProgress } from './progress.js';
-
-const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
-const logLevelKey = 'io.modelcontextprotocol/logLevel';
+import { metaKeys } from '../../protocol/mcp/meta.js';
 
 /**
  * Returns the client of one request of the 2026-07-28 revision: it gets notifications on the stream of the request,
@@ -19,7 +17,7 @@ export function modernPeer(
   relay: RelayProgress,
 ): Peer {
   const meta = isJsonObject(params._meta) ? params._meta : {};
-  const { progressToken, [logLevelKey]: logLevel, [capabilitiesKey]: capabilities } = meta;
+  const { progressToken, [metaKeys.logLevel]: logLevel, [metaKeys.clientCapabilities]: capabilities } = meta;
   return {
     key: newId(),
     era: 'modern',

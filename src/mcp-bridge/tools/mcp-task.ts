@@ -9,11 +9,11 @@ import { containsUnstorable, unstorable } from '../../protocol/jsonrpc.js';
 import { declaresTasks } from '../../protocol/mcp/server-task.js';
 import { toolResult, type ToolResult } from '../../protocol/mcp/tool-result.js';
 import { failureOf, taskView, wordsOf, type StoredTask } from '../../tasks/task.types.js';
+import { metaKeys } from '../../protocol/mcp/meta.js';
 
 // Shows tasks of the gateway as tasks of the MCP extension `io.modelcontextprotocol/tasks` (specification 2026-07-28),
 // and as results of tools. Pure.
 
-const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const pollIntervalMs = 2_000;
 const dayMs = 86_400_000;
 
@@ -37,7 +37,7 @@ export interface TaskHandle {
 /** True when the params of a request of the 2026-07-28 revision state that the client takes tasks. */
 export function takesTasks(params: unknown): boolean {
   const meta = isJsonObject(params) ? params._meta : undefined;
-  const capabilities = isJsonObject(meta) ? meta[capabilitiesKey] : undefined;
+  const capabilities = isJsonObject(meta) ? meta[metaKeys.clientCapabilities] : undefined;
   return isJsonObject(capabilities) && declaresTasks(capabilities);
 }
 

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../../kernel/call-context.js';
+import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { Cursors, type Page } from '../../platform/http/cursor.js';
@@ -9,7 +9,7 @@ import type { TaskDetail, TaskQuery, TaskSummary } from './task-browse.types.js'
 import { TaskListStore } from '../storage/task-list.store.js';
 import { TaskService } from '../task.service.js';
 import { TaskStore } from '../storage/task.store.js';
-import { ownerOf, taskView, type StoredTask } from '../task.types.js';
+import { taskView, type StoredTask } from '../task.types.js';
 
 /**
  * Lists, shows and cancels tasks for the admin API: an admin sees every task of the org, other callers see their own.
@@ -31,7 +31,7 @@ export class TaskBrowseService {
       const { agents } = await this.published.snapshot(ctx.org.id);
       const agent = name === undefined ? undefined : agents.find((one) => one.name === name || one.id === name)?.id;
       if (name !== undefined && agent === undefined) return { items: [], nextCursor: null };
-      const owner = ctx.principal.role === 'admin' ? undefined : ownerOf(ctx.principal);
+      const owner = ctx.principal.role === 'admin' ? undefined : callerOf(ctx.principal);
       const filter = { org: ctx.org.id, agent, owner, contextId, state: state && stateOf(state) };
       const scope = `tasks:${JSON.stringify(filter)}`;
       const after = cursor === undefined ? undefined : (this.cursors.decode(scope, cursor, 2) as [string, string]);

@@ -1,4 +1,3 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { createParamDecorator, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
@@ -10,6 +9,7 @@ import { ExecutorSecrets } from '../../registry/executor-secrets.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { workerFor } from '../task-verbs.js';
+import { isSameSecret } from '../../platform/secrets/same-secret.js';
 
 /** The sender of a lease request: the bearer of an agent's mailbox secret, or a caller with a credential of an org. */
 export type Holder = { readonly agent: PublishedAgent } | { readonly ctx: CallContext };
@@ -43,12 +43,8 @@ export class MailboxGuard implements CanActivate {
     if (given === undefined || !isUuid(id)) return undefined;
     const agent = await this.published.byId(id as AgentId);
     const secret = agent?.executor.kind === 'mailbox' ? (await this.secrets.of(agent.id)).secret : undefined;
-    return secret && isSame(given, secret.reveal()) ? agent : undefined;
+    return secret && isSameSecret(given, secret.reveal()) ? agent : undefined;
   }
-}
-
-function isSame(given: string, expected: string): boolean {
-  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));
 }
 
 /** The holder that the guard admitted. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Principal } from '../../kernel/call-context.js';
+import { callerOf, type Principal } from '../../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../../kernel/ids.js';
 import { GroupCommit } from '../../platform/database/group-commit.js';
 import { textByKey, timeByKey } from '../../platform/database/by-key.js';
@@ -8,7 +8,7 @@ import { isFree, Presence } from '../../platform/database/presence.js';
 import { backlogFrom, everybody } from './open-tasks.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
 import { mostCounted, type Waiting } from '../../platform/telemetry/metrics.js';
-import { ownerOf, type StoredTask } from '../task.types.js';
+import { type StoredTask } from '../task.types.js';
 
 /** Milliseconds of a lease without renewal; the holder renews it every `renewMs`. */
 export const leaseMs = 15_000;
@@ -51,7 +51,7 @@ const noWaiters: Waiters = { orgs: [], senders: [] };
 
 /** The key of a caller within all orgs; `senderOf` is the same in SQL. */
 export function senderKey(org: OrgId, principal: Principal): string {
-  return `${org} ${ownerOf(principal)}`;
+  return `${org} ${callerOf(principal)}`;
 }
 const senderOf = `t.org_id || ' ' || t.owner`;
 

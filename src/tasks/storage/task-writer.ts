@@ -8,7 +8,8 @@ import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
 import { bodyToStore } from './stored-event.js';
 import type { EventSink } from '../event-sink.port.js';
 import { EventSinks } from '../event-sinks.js';
-import { ownerOf, type NumberedEvent, type StoredTask } from '../task.types.js';
+import { type NumberedEvent, type StoredTask } from '../task.types.js';
+import { callerOf } from '../../kernel/call-context.js';
 
 /** The lease of a task after a change, and when a worker has to run it. Times are of the database's clock. */
 export interface Hold {
@@ -71,7 +72,7 @@ export class TaskWriter {
   ) {
     this.group = new GroupCommit((batch) => this.flush(batch), {
       keysOf: ({ task, key }) =>
-        key ? [task.id, `${task.orgId} ${task.agentId} ${ownerOf(task.principal)} ${key.key}`] : [task.id],
+        key ? [task.id, `${task.orgId} ${task.agentId} ${callerOf(task.principal)} ${key.key}`] : [task.id],
       laneOpensAt,
       mayRepeat: false,
     });
@@ -238,7 +239,7 @@ function keyRow({ task, key }: TaskChange): object {
   return {
     org_id: orgId,
     agent_id: agentId,
-    owner: ownerOf(principal),
+    owner: callerOf(principal),
     key: key!.key,
     payload_hash: key!.payloadHash,
     task_id: id,
@@ -252,7 +253,7 @@ function insertRow(change: TaskChange): object {
     agent_id: task.agentId,
     agent_name: task.agentName,
     context_id: task.contextId,
-    owner: ownerOf(task.principal),
+    owner: callerOf(task.principal),
     principal: task.principal,
     depth: task.depth,
     lineage: task.lineage,

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Lineage, Principal } from '../../kernel/call-context.js';
+import { callerOf, type Lineage, type Principal } from '../../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../../kernel/ids.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { GroupCommit } from '../../platform/database/group-commit.js';
@@ -8,7 +8,7 @@ import { foldArtifacts } from '../../protocol/a2a/artifacts.js';
 import type { Artifact, Message, StreamResponse } from '../../protocol/a2a/model.js';
 import { stateOf } from '../../protocol/a2a/states.js';
 import { bodyFromStore, type StoredBody } from './stored-event.js';
-import { ownerOf, type NumberedEvent, type StoredTask } from '../task.types.js';
+import { type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /** The columns of a task that make a StoredTask. */
 export const taskColumns = `t.id, t.org_id, t.agent_id, t.agent_name, t.context_id, t.principal, t.depth, t.lineage, t.status_state, t.status_message,
@@ -138,7 +138,7 @@ export class TaskStore {
         'created_at desc, id desc',
         ['history', 'status_message'],
       ),
-      [task.contextId, task.id, task.orgId, task.agentId, ownerOf(task.principal), limit],
+      [task.contextId, task.id, task.orgId, task.agentId, callerOf(task.principal), limit],
     );
     const messages = rows
       .reverse()

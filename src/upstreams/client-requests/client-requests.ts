@@ -5,6 +5,7 @@ import { isLogLevel, weightOf } from '../../protocol/mcp/log-levels.js';
 import { isDeeperThan } from '../../protocol/mcp/schema-size.js';
 import type { Root } from '../upstream.types.js';
 import { maxNesting } from '../upstream-result.js';
+import { metaKeys } from '../../protocol/mcp/meta.js';
 
 /** Requests that an MCP server may send to its client, and the capability for each (MCP, client features). */
 const capabilityOf: Readonly<Record<string, string>> = {
@@ -54,13 +55,11 @@ export function rootsAnswer(roots: readonly Root[], method: string): JsonObject 
   return method === 'roots/list' && roots.length > 0 ? { roots: [...roots] } : undefined;
 }
 
-const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
-const logLevelKey = 'io.modelcontextprotocol/logLevel';
 /**
  * `_meta` of the requests that read an offer. It declares all capabilities, because some servers list less to clients
  * without them.
  */
-export const offering: JsonObject = { [capabilitiesKey]: relayedCapabilities };
+export const offering: JsonObject = { [metaKeys.clientCapabilities]: relayedCapabilities };
 
 /**
  * Passes a request of a server on to the client of the running call. Throws Refused when there is no client, or when
@@ -239,8 +238,8 @@ export function envelopeOf(
   capabilities = peer?.capabilities,
 ): JsonObject {
   return {
-    [capabilitiesKey]: { ...capabilities, ...(roots.length > 0 && { roots: {} }) },
-    ...(peer?.logLevel !== undefined && { [logLevelKey]: peer.logLevel }),
+    [metaKeys.clientCapabilities]: { ...capabilities, ...(roots.length > 0 && { roots: {} }) },
+    ...(peer?.logLevel !== undefined && { [metaKeys.logLevel]: peer.logLevel }),
   };
 }
 

@@ -1,11 +1,10 @@
-import type { CallContext } from '../../kernel/call-context.js';
-import { ownerOf } from '../../tasks/task.types.js';
+import { callerOf, type CallContext } from '../../kernel/call-context.js';
 
 /**
  * The owner that a caller is limited to: undefined for an admin, who sees all of the org; the caller itself otherwise.
  */
 export function ownerSeenBy({ principal }: CallContext): string | undefined {
-  return principal.role === 'admin' ? undefined : ownerOf(principal);
+  return principal.role === 'admin' ? undefined : callerOf(principal);
 }
 
 /**
