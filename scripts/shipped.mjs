@@ -206,7 +206,7 @@ async function doctor({ place }, commands, token) {
 }
 
 const isFault = (line) => /^\{"level":"(error|fatal)"/.test(line);
-const isUnexpected = (line) => line !== '' && !/^(SIGTERM: draining$|waiting for what is under way)/.test(line);
+const isUnexpected = (line) => line !== '' && !/^(SIGTERM: draining$|waiting for running work)/.test(line);
 
 /**
  * Stops a process with SIGTERM. Throws when it does not end with 0 within the grace period, or when it logged errors or
