@@ -53,7 +53,7 @@ describe('tools for clients without MCP', () => {
     expect(await names('?name=who')).toEqual(['alpha__who', 'cello__who', 'delta__who']);
     expect(await names('?name=cello__who')).toEqual(['cello__who']);
     expect(await names('?name=who&server=delta')).toEqual(['delta__who']);
-    expect(await names('?q=who%20it%20is%3A%20CELLO')).toEqual(['cello__who']);
+    expect(await names('?q=its%20name%3A%20CELLO')).toEqual(['cello__who']);
     expect(await names('?q=inputSchema')).toEqual([]);
     expect((await names('?agent=bee')).every((name) => name.startsWith('bee.'))).toBe(true);
     expect(await names('?name=nothing')).toEqual([]);
