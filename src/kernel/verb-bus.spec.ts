@@ -37,3 +37,19 @@ describe('an act without a possible decision', () => {
     expect(await busOf(() => Promise.reject(new Error('trap'))).bus.permits(call)).toBe(false);
   });
 });
+
+it('a subscriber that is removed twice takes no other one with it', async () => {
+  const bus = new VerbBus({
+    decider: () => Promise.resolve({ allowed: true, policies: [], reason: '' }),
+    ledger: { begin: () => Promise.resolve(), end: () => Promise.resolve() },
+  });
+  const [removed, kept] = [jest.fn(), jest.fn()];
+  const remove = bus.subscribe(removed);
+  bus.subscribe(kept);
+  remove();
+  remove();
+  const resource = { type: 'Skill' as const, id: 'far/work' };
+  const ctx = { org: { id: 'o' as OrgId } } as CallContext;
+  await bus.around({ verb: 'far.work', action: 'a2a_invoke', resource, ctx }, () => Promise.resolve('done'));
+  expect([removed.mock.calls.length, kept.mock.calls.length > 0]).toEqual([0, true]);
+});
