@@ -11,6 +11,7 @@ const benchmarks = {
   'a2a/growth': 'a2a/growth',
   queue: 'queue/run',
   webhooks: 'webhooks/run',
+  growth: 'growth/run',
   neighbours: 'neighbours/run',
 };
 const short = {
@@ -21,6 +22,8 @@ const short = {
   PROXIES: 'none',
   STREAMS: '200',
   SIZES: '2500,5000',
+  COUNTS: '10,30',
+  SAMPLE: '10',
   TASKS: '100',
 };
 

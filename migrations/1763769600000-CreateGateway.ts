@@ -96,7 +96,8 @@ const registry = [
      name text not null,
      url text not null,
      card_url text not null,
-     trust_level text not null default 'standard' constraint ck_agent_cards_trust check (trust_level in ('untrusted', 'standard', 'trusted')),
+     trust_level text not null default 'standard'
+       constraint ck_agent_cards_trust check (trust_level in ('untrusted', 'standard', 'trusted')),
      timeout_ms integer,
      card text,
      card_hash text,
@@ -106,7 +107,8 @@ const registry = [
      credential_kind text,
      credential_hint text,
      source text not null default 'api',
-     health text not null default 'unknown' constraint ck_agent_cards_health check (health in ('healthy', 'degraded', 'unreachable', 'unknown')),
+     health text not null default 'unknown'
+       constraint ck_agent_cards_health check (health in ('healthy', 'degraded', 'unreachable', 'unknown')),
      failures integer not null default 0,
      last_error text,
      quarantined_at timestamptz,

@@ -23,9 +23,11 @@ const statements = [
      enabled boolean not null default false,
      accept_cleartext boolean,
      publish_to_card boolean not null default false,
-     history text not null default 'context' constraint ck_published_agents_history check (history in ('context', 'agent')),
+     history text not null default 'context'
+       constraint ck_published_agents_history check (history in ('context', 'agent')),
      card jsonb not null,
-     source text not null default 'api' constraint ck_published_agents_source check (source in ('api', 'config', 'folder', 'conformance')),
+     source text not null default 'api'
+       constraint ck_published_agents_source check (source in ('api', 'config', 'folder', 'conformance')),
      revision integer not null default 1,
      created_at timestamptz not null default now(),
      updated_at timestamptz not null default now(),

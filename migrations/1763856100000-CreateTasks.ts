@@ -35,7 +35,8 @@ const statements = [
      owner text not null,
      principal json not null,
      depth integer not null default 0,
-     status_state text not null constraint ck_a2a_tasks_state check (status_state in (${states.map((state) => `'${state}'`).join(', ')})),
+     status_state text not null
+       constraint ck_a2a_tasks_state check (status_state in (${states.map((state) => `'${state}'`).join(', ')})),
      status_message json,
      status_timestamp timestamptz not null,
      history json not null,
@@ -55,7 +56,8 @@ const statements = [
   `create index ix_a2a_tasks_agent on a2a_tasks (org_id, agent_id, status_timestamp, id)`,
   `create index ix_a2a_tasks_owner on a2a_tasks (org_id, agent_id, owner, status_timestamp, id)`,
   // What is not completed is rare, and what operators look for; a task that ends well at once never gets here.
-  `create index ix_a2a_tasks_state on a2a_tasks (org_id, agent_id, status_state, status_timestamp, id) where status_state <> 'completed'`,
+  `create index ix_a2a_tasks_state on a2a_tasks (org_id, agent_id, status_state, status_timestamp, id)
+     where status_state <> 'completed'`,
   `create index ix_a2a_tasks_context on a2a_tasks (context_id, id)`,
   `create index ix_a2a_tasks_due on a2a_tasks (next_at) where next_at is not null`,
   `create table a2a_task_events (

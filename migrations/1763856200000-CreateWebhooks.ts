@@ -23,7 +23,8 @@ const statements = [
      token text,
      authentication text,
      format text not null constraint ck_push_configs_format check (format in ('v1', 'v0.3', 'task', 'reyn')),
-     state text not null default 'active' constraint ck_push_configs_state check (state in ('active', 'failing', 'disabled')),
+     state text not null default 'active'
+       constraint ck_push_configs_state check (state in ('active', 'failing', 'disabled')),
      reason text,
      created_at timestamptz not null default now(),
      constraint pk_push_configs primary key (task_id, id)
@@ -35,7 +36,8 @@ const statements = [
      task_id uuid not null,
      config_id text not null,
      seq integer not null,
-     status text not null default 'pending' constraint ck_webhook_deliveries_status check (status in ('pending', 'delivered', 'dead', 'skipped')),
+     status text not null default 'pending'
+       constraint ck_webhook_deliveries_status check (status in ('pending', 'delivered', 'dead', 'skipped')),
      attempts integer not null default 0,
      next_at timestamptz not null default now(),
      lease_owner integer,

@@ -24,5 +24,6 @@ const statements = [
   'create index ix_webhook_secrets_org on webhook_secrets (org_id, id)',
   'alter table webhook_deliveries add column earlier_attempts integer not null default 0',
   'create index ix_webhook_deliveries_org on webhook_deliveries (org_id, created_at, seq, id)',
-  `create index ix_webhook_deliveries_open on webhook_deliveries (org_id, created_at, seq, id) where status <> 'delivered'`,
+  `create index ix_webhook_deliveries_open on webhook_deliveries (org_id, created_at, seq, id)
+     where status <> 'delivered'`,
 ];

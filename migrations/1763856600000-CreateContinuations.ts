@@ -33,7 +33,8 @@ const statements = [
      updated_at timestamptz not null default now(),
      ended_at timestamptz,
      constraint pk_a2a_continuations primary key (id),
-     constraint ck_a2a_continuations_status check (status in ('pending', 'processing', 'delivering', 'completed', 'failed'))
+     constraint ck_a2a_continuations_status
+       check (status in ('pending', 'processing', 'delivering', 'completed', 'failed'))
    )`,
   'create unique index uq_a2a_continuations_remote on a2a_continuations (task_id, agent_url, remote_task_id)',
   'create index ix_a2a_continuations_org on a2a_continuations (org_id, created_at, id)',

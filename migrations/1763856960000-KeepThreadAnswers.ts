@@ -34,8 +34,10 @@ const statements = [
      created_at timestamptz not null default now(),
      ended_at timestamptz,
      constraint pk_thread_answers primary key (id),
-     constraint ck_thread_answers_status check (status in ('held', 'waiting', 'delivering', 'received', 'delivered', 'dead', 'answered')),
-     constraint ck_thread_answers_scrubbed check (ended_at is null or (token is null and payload is null and not owns_progress))
+     constraint ck_thread_answers_status
+       check (status in ('held', 'waiting', 'delivering', 'received', 'delivered', 'dead', 'answered')),
+     constraint ck_thread_answers_scrubbed
+       check (ended_at is null or (token is null and payload is null and not owns_progress))
    )`,
   'create unique index uq_thread_answers_task on thread_answers (task_id)',
   'create unique index uq_thread_answers_progress on thread_answers (org_id, thread_key) where owns_progress',

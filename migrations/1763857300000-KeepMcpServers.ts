@@ -34,7 +34,8 @@ const statements = [
      constraint pk_mcp_servers primary key (id),
      constraint fk_mcp_servers_org foreign key (org_id) references orgs (id),
      constraint ck_mcp_servers_transport check (transport in ('streamable-http', 'sse', 'websocket', 'stdio')),
-     constraint ck_mcp_servers_place check ((transport = 'stdio') = (program is not null) and (transport = 'stdio') = (url is null))
+     constraint ck_mcp_servers_place
+       check ((transport = 'stdio') = (program is not null) and (transport = 'stdio') = (url is null))
    )`,
   'create unique index uq_mcp_servers_server on mcp_servers (org_id, server_id)',
 ];

@@ -10,7 +10,7 @@ const usualSeconds = { unit: 0.3, e2e: 12 };
 
 /** The specs of each suite, and the largest number of its batches. */
 const suites = {
-  unit: { isPart: (path) => /^(?:src\/.*|test\/[^/]*|test\/chaos\/[^/]*)\.spec\.ts$/.test(path), most: 6 },
+  unit: { isPart: (path) => /^(?:src\/.*|test\/(?:clients\/|chaos\/)?[^/]*)\.spec\.ts$/.test(path), most: 6 },
   e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 15 },
 };
 /** The least number of specs in a batch. For fewer specs, an extra load costs more than it saves. */

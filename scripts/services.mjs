@@ -12,9 +12,8 @@ let code = 1;
 try {
   const { database, workers } = await findDatabase();
   const redis = await findRedis();
-  process.stderr.write(
-    `Node ${process.version} · PostgreSQL ${withoutPassword(database)} · Redis ${withoutPassword(redis)} · keys ${prefix}\n`,
-  );
+  const servers = `PostgreSQL ${withoutPassword(database)} · Redis ${withoutPassword(redis)}`;
+  process.stderr.write(`Node ${process.version} · ${servers} · keys ${prefix}\n`);
   const steps = process.argv.length > 2 ? process.argv.slice(2) : ['medium', 'e2e'];
   const services = {
     RIALTO_TEST_DATABASE_URL: database,

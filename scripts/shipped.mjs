@@ -181,7 +181,8 @@ for (const file of ['planted', 'dist/src/planted', 'node_modules/planted', 'dist
  */
 const pry = `
 import { execFileSync } from 'node:child_process';
-const tries = "for (const name of ['mem', 'environ']) try { require('node:fs').openSync('/proc/' + process.ppid + '/' + name); console.log(name) } catch {}";
+const tries = "for (const name of ['mem', 'environ']) " +
+  "try { require('node:fs').openSync('/proc/' + process.ppid + '/' + name); console.log(name) } catch {}";
 const read = execFileSync(process.execPath, ['-e', tries], { encoding: 'utf8' });
 if (read) { console.log('could be read: ' + read); process.exitCode = 1; }`;
 
@@ -227,9 +228,8 @@ async function stop(started, graceSeconds) {
 
 /** Runs all steps. Throws at the first failure. */
 async function test() {
-  say(
-    `Node ${process.version}, ${isRoot ? `user ${runtime.uid}` : 'not root: runs as the current user, who owns the tree'}`,
-  );
+  const user = isRoot ? `user ${runtime.uid}` : 'not root: runs as the current user, who owns the tree';
+  say(`Node ${process.version}, ${user}`);
   const ship = await prepare();
   const { place } = ship;
   const before = listing(place.app);

@@ -2,6 +2,7 @@ import { Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from './a2a-client/a2a-client.module.js';
 import { A2eModule } from './a2e/a2e.module.js';
 import { A2AServerModule } from './a2a-server/a2a-server.module.js';
+import { ApprovalsModule } from './approvals/approvals.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { ContinuationsModule } from './continuations/continuations.module.js';
 import { McpBridgeModule } from './mcp-bridge/mcp-bridge.module.js';
@@ -26,6 +27,7 @@ export class AppModule implements OnModuleInit {
         PlatformModule.register(infra),
         AuditModule,
         PolicyModule,
+        ApprovalsModule,
         RegistryModule,
         TasksModule,
         A2AClientModule,

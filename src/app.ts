@@ -126,8 +126,9 @@ async function openDatabase(settings: Settings, log: Logger, stops: Stops, mayFo
   if (!settings.production) await migrate(directUrl);
   const { applied, needed } = await schemaState(url);
   if (applied < needed) {
+    const state = `the schema is behind (${applied} of ${needed} migrations)`;
     throw new RialtoError('unavailable', {
-      message: `DATABASE_URL: the schema is behind (${applied} of ${needed} migrations); run \`rialto db migrate\` first`,
+      message: `DATABASE_URL: ${state}; run \`rialto db migrate\` first`,
     });
   }
   return url;
@@ -207,7 +208,7 @@ async function openDoors(
  * Returns the path of the admin token's file.
  */
 async function makeDeclared(app: NestExpressApplication): Promise<string | undefined> {
-  const { org, tokenFile } = await app.get(Bootstrap).run();
+  const { org, tokenFile } = await app.get(Bootstrap).prepareDefaultOrg();
   await app.get(DeclaredOrgs).reconcile();
   await app.get(DeclaredServers).reconcile(org);
   await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });

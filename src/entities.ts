@@ -1,11 +1,13 @@
 import {
   AuditAnchorEntity,
+  AuditSubjectKeyEntity,
   AuditChainEntity,
   AuditCheckpointEntity,
   AuditEventEntity,
   AuditPendingEntity,
   SigningKeyEntity,
 } from './audit/audit-event.entity.js';
+import { ApprovalEntity } from './approvals/storage/approval.entity.js';
 import { McpAnswerEntity } from './mcp-bridge/sessions/mcp-answer.entity.js';
 import { McpSubscriptionEntity } from './mcp-bridge/sessions/mcp-subscription.entity.js';
 import { McpSessionEntity } from './mcp-bridge/sessions/mcp-session.entity.js';
@@ -16,7 +18,7 @@ import {
   OrgEntity,
   OrgSecretEntity,
   RevokedTokenEntity,
-} from './policy/auth/org.entity.js';
+} from './policy/orgs/org.entity.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy/admin/policy.entity.js';
 import { AgentCardChangeEntity, AgentEntity } from './registry/agents/agent.entity.js';
 import { PublishedAgentEntity } from './registry/published/published-agent.entity.js';
@@ -24,7 +26,8 @@ import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './regi
 import { ContinuationEntity } from './continuations/storage/continuation.entity.js';
 import { ThreadAnswerEntity } from './continuations/threads/thread-answer.entity.js';
 import { RemotePushEntity } from './continuations/push/remote-push.entity.js';
-import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/storage/task.entity.js';
+import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity, TaskReportEntity } from './tasks/storage/task.entity.js';
+import { OrgMessagesEntity } from './policy/trust/org-messages.entity.js';
 import { ToolCallsEntity } from './policy/limits/tool-calls.entity.js';
 import { SuspendedAnswerEntity } from './upstreams/suspended-calls/suspended-answer.entity.js';
 import { McpServerEntity } from './upstreams/storage/mcp-server.entity.js';
@@ -48,7 +51,9 @@ export const entities = [
   AuditPendingEntity,
   AuditCheckpointEntity,
   AuditAnchorEntity,
+  AuditSubjectKeyEntity,
   SigningKeyEntity,
+  ApprovalEntity,
   AgentEntity,
   AgentCardChangeEntity,
   PublishedAgentEntity,
@@ -57,6 +62,7 @@ export const entities = [
   CostEventEntity,
   TaskEntity,
   TaskEventEntity,
+  TaskReportEntity,
   IdempotencyKeyEntity,
   PushConfigEntity,
   WebhookDeliveryEntity,
@@ -70,6 +76,7 @@ export const entities = [
   McpAnswerEntity,
   SuspendedAnswerEntity,
   ToolCallsEntity,
+  OrgMessagesEntity,
   McpSessionEntity,
   McpSubscriptionEntity,
 ];

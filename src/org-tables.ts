@@ -19,8 +19,10 @@ export const orgTables: readonly OrgTable[] = [
   },
   { table: 'mcp_held_answers' },
   { table: 'tool_calls' },
+  { table: 'org_messages' },
   { table: 'mcp_user_credentials', kind: 'user-credential', withheld: ['sealed'] },
   { table: 'mcp_servers', kind: 'mcp-server', withheld: ['secrets'], withoutQuery: ['url'] },
+  { table: 'approvals', kind: 'approval', withheld: ['sealed'] },
   { table: 'policy_versions', kind: 'policy-version' },
   { table: 'policies', kind: 'policy' },
   { table: 'published_agents', kind: 'published-agent', withheld: ['executor_secret', 'executor_query'] },
@@ -48,11 +50,15 @@ export const orgTables: readonly OrgTable[] = [
   {
     table: 'a2a_tasks',
     kind: 'task',
-    children: [{ table: 'a2a_task_events', column: 'task_id', kind: 'task-event' }],
+    children: [
+      { table: 'a2a_task_events', column: 'task_id', kind: 'task-event' },
+      { table: 'a2a_task_reports', column: 'task_id' },
+    ],
   },
   { table: 'audit_events', kind: 'audit-event', outlivesOrg: true },
   { table: 'audit_chain', kind: 'audit-link', outlivesOrg: true },
   { table: 'audit_checkpoints', kind: 'audit-checkpoint', outlivesOrg: true },
   { table: 'audit_anchors', outlivesOrg: true },
   { table: 'audit_pending', outlivesOrg: true },
+  { table: 'audit_subject_keys', outlivesOrg: true, withheld: ['sealed'] },
 ];

@@ -90,7 +90,8 @@ const sound: Record<string, string> = {
   'src/main.ts': `import './v8-flags.js';\nimport { A } from './app.module.js';\nconsole.log(A);`,
   'src/v8-flags.ts': `export {};`,
   'src/app.module.ts': `import { TasksModule } from './tasks/tasks.module.js';\nexport const A = TasksModule;`,
-  'src/entities.ts': `import { TaskEntity } from './tasks/storage/task.entity.js';\nexport const entities = [TaskEntity];`,
+  'src/entities.ts':
+    `import { TaskEntity } from './tasks/storage/task.entity.js';\n` + `export const entities = [TaskEntity];`,
   'src/demo/main.ts': `import { RialtoClient } from '../a2a-client/client.js';\nexport const client = RialtoClient;`,
   'src/demo/agents/weather.ts': `import { serve } from './serve.js';\nimport 'express';\nserve('@a2a-js/sdk/v0_3');`,
   'src/demo/agents/serve.ts': `export const serve = (what: string) => what;`,
@@ -98,18 +99,32 @@ const sound: Record<string, string> = {
   'src/protocol/v03.ts': `import { z } from 'zod';\nexport const v03 = { process: { env: z.string() } };`,
   'src/platform/config/environment.ts': `export const environment = () => process.env;`,
   'src/platform/http/outbound/safe-fetch.ts': `import { request } from 'undici';\nexport const send = request;`,
-  'src/registry/agents/agent.store.ts': `import type { RegistryService } from '../registry.service.js';\nexport class AgentStore {}`,
-  'src/registry/registry.service.ts': `import { AgentStore } from './agents/agent.store.js';\nexport class RegistryService { s = AgentStore; fetch() {} again() { this.fetch(); } }`,
-  'src/tasks/storage/task.entity.ts': `import { now } from '../../kernel/clock.js';\nexport class TaskEntity { at = now(); }`,
-  'src/tasks/tasks.module.ts': `import { RegistryService } from '../registry/registry.service.js';\nexport const TasksModule = RegistryService;`,
+  'src/registry/agents/agent.store.ts':
+    `import type { RegistryService } from '../registry.service.js';\n` + `export class AgentStore {}`,
+  'src/registry/registry.service.ts':
+    `import { AgentStore } from './agents/agent.store.js';\n` +
+    `export class RegistryService { s = AgentStore; fetch() {} again() { this.fetch(); } }`,
+  'src/tasks/storage/task.entity.ts':
+    `import { now } from '../../kernel/clock.js';\n` + `export class TaskEntity { at = now(); }`,
+  'src/tasks/tasks.module.ts':
+    `import { RegistryService } from '../registry/registry.service.js';\n` +
+    `export const TasksModule = RegistryService;`,
   'src/tasks/task.spec.ts': `import { stub } from '../../test/support/stub.js';\nstub('v03', process.env);`,
+  'src/tasks/library-internals/lease.ts':
+    `// Missing public API: an event.\n// Canary test: \`queue.spec.ts\`.\n` + `export const lease = 1;`,
+  'src/tasks/library-internals/queue.spec.ts': `import './queue.js';\nimport './lease.js';`,
+  'src/tasks/library-internals/queue.ts':
+    `// Requested upstream: https://github.com/a/b/pull/1\n// Canary test: \`queue.spec.ts\`.\n` +
+    `export const queue = 1;`,
   'src/a2a-client/client.ts': `export class RialtoClient {}`,
   'src/a2a-server/a2a-server.module.ts': `export class A2AServerModule {}`,
-  'test/support/stub.ts': `import { RegistryService } from '../../src/registry/registry.service.js';\nexport const stub = (...of: unknown[]) => [RegistryService, of];`,
+  'test/support/stub.ts':
+    `import { RegistryService } from '../../src/registry/registry.service.js';\n` +
+    `export const stub = (...of: unknown[]) => [RegistryService, of];`,
 };
 
 const plants: { rule: Rule; file: string; text: string; what?: string }[] = [
-  { rule: 'known room', file: 'src/utils/strings.ts', text: `export const a = 1;` },
+  { rule: 'known module', file: 'src/utils/strings.ts', text: `export const a = 1;` },
   {
     rule: 'import downwards',
     file: 'src/registry/up.ts',
@@ -182,8 +197,20 @@ const plants: { rule: Rule; file: string; text: string; what?: string }[] = [
   { rule: 'no default export', file: 'src/tasks/two.ts', text: `export default class {}` },
   { rule: 'no default export', file: 'src/tasks/three.ts', text: `const a = 1;\nexport { a as default };` },
   { rule: 'no index.ts', file: 'src/tasks/index.ts', text: `export const a = 1;` },
+  {
+    rule: 'reasons of library internals',
+    file: 'src/tasks/library-internals/queue.ts',
+    text: `// Canary test: \`queue.spec.ts\`.\nexport const queue = 1;`,
+  },
+  {
+    rule: 'reasons of library internals',
+    file: 'src/tasks/library-internals/other.ts',
+    text: `// Requested upstream: https://github.com/a/b/issues/1\n// Canary test: \`queue.spec.ts\`.\n`,
+  },
   { rule: 'size of a file', file: 'src/tasks/long.ts', text: 'export {};\n'.repeat(401) },
   { rule: 'size of a file', file: 'test/e2e/long.spec.ts', text: 'export {};\n'.repeat(401) },
+  { rule: 'length of a line', file: 'src/tasks/wide.ts', text: `export const a = '${'x'.repeat(120)}';` },
+  { rule: 'length of a line', file: 'test/e2e/wide.spec.ts', text: `export {};\n// ${'x'.repeat(118)}\n` },
   {
     rule: 'no cycles',
     file: 'src/registry/agents/agent.store.ts',

@@ -73,7 +73,8 @@ describe('docs/operate.md', () => {
       const own = labels.find((metric) => metric.name === name)!.labelNames;
       return `| \`${name}\` | ${type} | ${own.map((label) => `\`${label}\``).join(', ')} | ${help} |`;
     });
-    const section = `<!-- metrics -->\n${['| metric | type | labels | tells |', '| --- | --- | --- | --- |', ...rows].join('\n')}\n<!-- /metrics -->`;
+    const table = ['| metric | type | labels | tells |', '| --- | --- | --- | --- |', ...rows].join('\n');
+    const section = `<!-- metrics -->\n${table}\n<!-- /metrics -->`;
     if (process.env.RIALTO_UPDATE_GOLDEN)
       writeFileSync(
         page,

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** Joins a word that this file itself must not contain. */
@@ -46,7 +46,8 @@ describe('the check of the English', () => {
   const problemsIn = (what: string, file: string): string[] =>
     output.split('\n').flatMap((line) => {
       const [path, problem] = line.split(/:(?=\d+: )/);
-      return path?.endsWith(fileOf(what, file)) && problem !== undefined ? [problem] : [];
+      // The checker prints paths relative to the checkout.
+      return path?.endsWith(basename(fileOf(what, file))) && problem !== undefined ? [problem] : [];
     });
 
   it.each(bad)('finds %s', (what, file, _text, problems) => {

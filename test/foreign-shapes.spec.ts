@@ -7,7 +7,7 @@ import { dialects } from '../src/protocol/a2a/dialects.js';
 import { parseRequest, parseResponse } from '../src/protocol/jsonrpc.js';
 import { mendItem } from '../src/protocol/mcp/list-items.js';
 import { SseParser } from '../src/protocol/sse.js';
-import { resultOf } from '../src/upstreams/upstream-result.js';
+import { checkedResult } from '../src/upstreams/upstream-result.js';
 import { answers, events } from './foreign-shapes/answers.js';
 import { cards } from './foreign-shapes/cards.js';
 import { calls, responses, streams } from './foreign-shapes/envelopes.js';
@@ -79,7 +79,7 @@ const readers: Record<string, { shapes: readonly Shape[]; read: (given: never) =
       return item ?? fail(problems.join('; '));
     },
   },
-  'an MCP result': { shapes: results, read: (given: JsonObject) => resultOf(given, 'tool') },
+  'an MCP result': { shapes: results, read: (given: JsonObject) => checkedResult(given, 'tool') },
 };
 
 describe.each(Object.entries(readers))('%s', (_, { shapes, read }) => {

@@ -189,7 +189,7 @@ const timeoutMs = 600_000 + cases * 100;
           if (overweight(set!) !== undefined) continue;
           taken++;
           await note('decided', () => {
-            engine.release(set!);
+            engine.releaseSet(set!);
             const before = LoopBlocks.worked();
             engine.decide(set!, invoke);
             return LoopBlocks.worked() - before;

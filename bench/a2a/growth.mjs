@@ -115,13 +115,14 @@ async function fill({ client, id }, size) {
   for (let missing = size - rows[0].count; missing > 0; missing -= 50_000) {
     await client.query(
       `with made as (
-         insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_message,
-           status_timestamp, history, artifacts, seq, folded_seq)
-         select gen_random_uuid(), org_id, agent_id, agent_name, gen_random_uuid()::text, owner, principal, status_state, status_message,
-           status_timestamp - random() * interval '1 hour', history, artifacts, seq, folded_seq
+         insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state,
+           status_message, status_timestamp, history, artifacts, seq, folded_seq)
+         select gen_random_uuid(), org_id, agent_id, agent_name, gen_random_uuid()::text, owner, principal,
+           status_state, status_message, status_timestamp - random() * interval '1 hour', history, artifacts,
+           seq, folded_seq
          from a2a_tasks, generate_series(1, $2) where id = $1 returning id)
-       insert into a2a_task_events (task_id, seq, body, terminal, at)
-       select made.id, e.seq, e.body, e.terminal, e.at from made, a2a_task_events e where e.task_id = $1`,
+       insert into a2a_task_events (task_id, first_seq, seq, body, terminal, at)
+       select made.id, e.first_seq, e.seq, e.body, e.terminal, e.at from made, a2a_task_events e where e.task_id = $1`,
       [id, Math.min(missing, 50_000)],
     );
   }

@@ -106,9 +106,14 @@ function open(url, token, id, onEvent) {
       for (let event = 0; event < events; event++) if (seen++ > 0) onEvent();
       if (seen > 0) resolve();
     });
-    socket.write(
-      `POST ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    );
+    const head = [
+      `POST ${pathname} HTTP/1.1`,
+      `Host: ${hostname}`,
+      `Authorization: Bearer ${token}`,
+      'Content-Type: application/json',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+    ].join('\r\n');
+    socket.write(`${head}\r\n\r\n${body}`);
   });
 }
 

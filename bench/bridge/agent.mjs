@@ -1,8 +1,10 @@
 // A foreign agent with a very low cost: v0.3 JSON-RPC on plain node:http, one data artifact.
 import { createServer } from 'node:http';
 
-const answer = (id) =>
-  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"kind":"task","id":"t1","contextId":"c1","status":{"state":"completed"},"artifacts":[{"artifactId":"a1","parts":[{"kind":"data","data":{"ok":true,"text":"${'x'.repeat(500)}"}}]}]}}`;
+const artifact = `{"artifactId":"a1","parts":[{"kind":"data","data":{"ok":true,"text":"${'x'.repeat(500)}"}}]}`;
+const status = '{"state":"completed"}';
+const task = `{"kind":"task","id":"t1","contextId":"c1","status":${status},"artifacts":[${artifact}]}`;
+const answer = (id) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${task}}`;
 
 const server = createServer((request, response) => {
   let body = '';

@@ -3,13 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../dist/src/platform/database/embedded-postgres.js';
 
-/** Starts a PostgreSQL server for the benchmark, with a function that creates databases on it. */
-export async function startPostgres() {
+/**
+ * Starts a PostgreSQL server for the benchmark, with a function that creates databases on it.
+ * @param settings of the server
+ */
+export async function startPostgres(settings) {
   const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-pg-'));
-  const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
+  const postgres = await startEmbeddedPostgres({ dataDir, settings, log: () => undefined });
   return {
     database: async (name) => {
       const client = new pg.Client({ connectionString: postgres.url });
@@ -50,7 +54,19 @@ async function startRedis() {
     server.once('error', () => resolve(false));
     server.stdout.on('data', (chunk) => String(chunk).includes('Ready to accept') && resolve(true));
   });
-  return isReady ? { url: `redis://127.0.0.1:${port}`, stop: () => server.kill('SIGKILL') } : undefined;
+  const url = `redis://127.0.0.1:${port}`;
+  return isReady ? { url, commands: () => countCommands(url), stop: () => server.kill('SIGKILL') } : undefined;
+}
+
+/** Returns the number of scripts and messages that a Redis server executed for its clients. */
+async function countCommands(url) {
+  const client = new Redis(url);
+  const text = await client.info('commandstats');
+  client.disconnect();
+  return [...text.matchAll(/cmdstat_(?:evalsha|eval|publish|spublish):calls=(\d+)/g)].reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  );
 }
 
 function freePort() {

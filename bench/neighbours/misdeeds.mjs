@@ -64,8 +64,9 @@ export const misdeeds = {
   },
   'policy set': async () => {
     let n = 0;
+    const condition = (index) => `context.input.hasTag("x") && context.input.getTag("x") like "*a*b*c${index}"`;
     const rule = (_, index) =>
-      `forbid(principal == User::"x${++n}", action == Action::"mcp_call", resource) when { context.input.hasTag("x") && context.input.getTag("x") like "*a*b*c${index}" };`;
+      `forbid(principal == User::"x${++n}", action == Action::"mcp_call", resource) when { ${condition(index)} };`;
     const text = () => Array.from({ length: 20 }, rule).join('\n');
     await make('/api/policies', { name: id, text: text() });
     await often(250, () => ask('PUT', `/api/policies/${id}`, { text: text() }));

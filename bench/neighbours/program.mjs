@@ -14,9 +14,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (answers[method])
     process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result: answers[method](params) })}\n`);
 });
+const notice = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'noise' } };
 setInterval(() => {
-  process.stdout.write(
-    `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'noise' } })}\n`,
-  );
+  process.stdout.write(`${JSON.stringify(notice)}\n`);
   process.stderr.write(`${'noise '.repeat(20)}\n`);
 }, 1);

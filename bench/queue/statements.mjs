@@ -1,6 +1,7 @@
 /** Plain SQL for a task, its event and its end. */
-export const tables = `create table if not exists bare (id bigint primary key, state text not null default 'new', body json not null);
-   create table if not exists bare_events (id bigint, seq integer, body json not null, primary key (id, seq))`;
+export const tables = `
+  create table if not exists bare (id bigint primary key, state text not null default 'new', body json not null);
+  create table if not exists bare_events (id bigint, seq integer, body json not null, primary key (id, seq))`;
 
 export const statements = {
   insert: { name: 'insert', text: 'insert into bare (id, body) values ($1, $2)' },

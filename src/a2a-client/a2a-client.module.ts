@@ -7,8 +7,10 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { A2AClientService } from './a2a-client.service.js';
 import { AgentProofs } from '../registry/agent-proofs.js';
 import { AgentRecheck } from '../registry/agent-recheck.js';
+import { AgentOperations } from './requests/agent-operations.js';
 import { Delegation } from './requests/delegation.js';
 import { DispatchController } from './dispatch/dispatch.controller.js';
+import { DispatchExplanationService } from './dispatch/dispatch-explanation.service.js';
 import { DispatchService } from './dispatch/dispatch.service.js';
 import { RemoteAgents } from './requests/remote-agents.js';
 import { RemoteCredentials } from './requests/remote-credentials.js';
@@ -22,8 +24,10 @@ import { SdkTransport } from './transports/sdk.transport.js';
   providers: [
     A2AClientService,
     DispatchService,
+    DispatchExplanationService,
     Delegation,
     RemoteAgents,
+    AgentOperations,
     AgentRecheck,
     {
       provide: RemoteCredentials,

@@ -1,18 +1,19 @@
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import { newId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
-import type { Message, Part, StreamResponse, Task } from '../protocol/a2a/model.js';
-import { partsOf } from '../protocol/a2a/remote/remote-parts.js';
+import { environmentOfProcess } from '../platform/config/environment.js';
+import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
 import { parseAllowList } from '../platform/http/outbound/address.js';
 import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { baseOf, findCard } from './client/client-discovery.js';
+import { ClientEncryption, opened, openedEvents, openedTask } from './client/client-encryption.js';
 import { asClientError } from './client/client-errors.js';
 import { ClientHeaders, identitiesOf, type Identity, type Proofs } from './client/client-identity.js';
 import type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client/client-options.js';
+import { paramsOf } from './client/client-message.js';
+import { replyWithStatus, withStatuses, type WithStatus } from './client/client-status.js';
 import { replyText } from './client/client-text.js';
-import { Deadline } from '../kernel/deadline.js';
+import { Deadline } from '../kernel/abort.js';
 import {
   chooseEndpoints,
   endpointsWithoutCard,
@@ -20,21 +21,23 @@ import {
   withCustomaryPaths,
   type Endpoint,
 } from './transports/endpoint-choice.js';
+import { waitBounds, waitOf } from './client/wait-bounds.js';
 import { nextPollAfter, nextTryAfter, type RemoteOperation } from './transports/retry-plan.js';
 import type { SendReply } from './transports/send-reply.js';
 import { sleep } from './transports/remote-wait.js';
-import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
+import { SdkTransport, type SdkHop } from './transports/sdk.transport.js';
 
 export { A2AClientError, type A2AClientErrorCode, type A2AClientErrorDetails } from './client/client-errors.js';
 export type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client/client-options.js';
 export type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../protocol/a2a/model.js';
 export type { TaskState } from '../protocol/a2a/states.js';
+export type { WithStatus } from './client/client-status.js';
+export type { EncryptionOptions, PinStore } from './client/client-encryption.js';
 export type { SendReply } from './transports/send-reply.js';
 
 const discoveryLimitMs = 3_000;
 const pollLimitMs = 15_000;
 const callDefaultMs = 60_000;
-const waitDefaultMs = 300_000;
 const pollDefaultMs = 2_000;
 const read: RemoteOperation = { kind: 'read' };
 
@@ -94,30 +97,37 @@ export class A2AClient {
   private readonly fetch: SafeFetch;
   private readonly sdk: SdkTransport;
   private readonly proofs: Proofs;
+  private readonly encryption: ClientEncryption;
   private readonly base: string;
   private identities: Identity[];
   private card?: FoundCard;
   /** The endpoint that answered; later requests go to it, because a task exists only where it was created. */
   private home?: Endpoint;
 
+  private readonly options: A2AClientOptions;
+
   /**
    * Throws `url_not_allowed` when `url` is not a URL, and `invalid_params` for a bad `allow` or for incomplete
    * credentials.
+   *
+   * @param given a text is the `apiKey`.
    */
   constructor(
     private readonly url: string,
-    private readonly options: A2AClientOptions = {},
+    given: A2AClientOptions | string = {},
   ) {
     try {
-      requireOptions(options);
+      const options = optionsOf(given);
+      this.options = options;
       const policy = { allow: parseAllowList(options.allow ?? ''), httpsOnly: options.allowHttp !== true };
       this.fetch = new SafeFetch(policy);
       this.sdk = new SdkTransport(this.fetch, policy);
       this.base = baseOf(url);
+      this.encryption = new ClientEncryption(options.e2ee, this.fetch);
     } catch (error) {
       throw asClientError(error);
     }
-    this.proofs = { issuer: 'rialto', audience: 'rialto', ...withoutUndefined(options) };
+    this.proofs = { issuer: 'rialto', audience: 'rialto', ...withoutUndefined(this.options) };
     this.identities = identitiesOf(this.proofs);
   }
 
@@ -130,23 +140,23 @@ export class A2AClient {
   }
 
   /** Sends a message and resolves with the agent's answer: a message, or a task that may still be working. */
-  send(message: MessageInput, options: SendOptions = {}): Promise<SendReply> {
-    return asClientErrors(
-      this.dispatch(message, options, this.begin(options, this.options.timeoutMs ?? callDefaultMs)),
-    );
+  send(message: MessageInput, options: SendOptions = {}): Promise<WithStatus<SendReply>> {
+    const call = this.startCall(options, this.options.timeoutMs ?? callDefaultMs);
+    return asClientErrors(this.sendMessage(message, options, call).then(replyWithStatus));
   }
 
   /** Sends a message and yields its events until the agent ends the stream; leaving the loop closes the connection. */
-  async *stream(message: MessageInput, options: SendOptions = {}): AsyncGenerator<StreamResponse, void> {
-    const call = { ...this.begin(options, this.options.timeoutMs ?? waitDefaultMs), ...keyOf(options) };
+  async *stream(message: MessageInput, options: SendOptions = {}): AsyncGenerator<WithStatus<StreamResponse>, void> {
+    const call = { ...this.startCall(options, this.options.timeoutMs ?? waitBounds.most), ...keyedCall(options) };
+    const { params, opener } = await asClientErrors(this.outgoing(message, options, call));
     const open = async (hop: SdkHop) => {
-      const rest = this.sdk.stream(hop, paramsOf(message, options));
+      this.encryption.requireCleartextAllowed(this.card);
+      const rest = this.sdk.stream(hop, params);
       return { first: await rest.next(), rest };
     };
-    const { first, rest } = await asClientErrors(this.run(call, { kind: 'write' }, open));
+    const { first, rest } = await asClientErrors(this.tryEndpoints(call, { kind: 'write' }, open));
     try {
-      if (!first.done) yield first.value;
-      yield* rest;
+      yield* withStatuses(openedEvents(withFirst(first, rest), opener));
     } catch (error) {
       throw asClientError(error);
     } finally {
@@ -157,16 +167,11 @@ export class A2AClient {
   /**
    * Sends a message and polls its task until it settles: it has ended, or it waits for its caller. A poll that gets no
    * answer, or HTTP 408, 425, 429 or 5xx, is repeated until the deadline. With `taskId` it sends nothing and waits for
-   * that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35).
+   * that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35). A
+   * `timeoutMs` below 1,000 or above 300,000 is `invalid_params`, and nothing is sent (RI-51).
    */
-  async sendAndWait(message: MessageInput, options: WaitOptions = {}): Promise<SendReply> {
-    const call = this.begin(options, waitDefaultMs);
-    const pollMs = options.pollMs ?? pollDefaultMs;
-    if (options.taskId !== undefined)
-      return asClientErrors(this.wait(options.taskId, call, pollMs, true), options.taskId);
-    const reply = await asClientErrors(this.dispatch(message, { async: true, ...options }, call));
-    if (isSettled(reply) || 'message' in reply) return reply;
-    return asClientErrors(this.wait(reply.task.id, call, pollMs, false), reply.task.id);
+  async sendAndWait(message: MessageInput, options: WaitOptions = {}): Promise<WithStatus<SendReply>> {
+    return replyWithStatus(await this.settle(message, options));
   }
 
   /** Returns the task as it is now. */
@@ -174,18 +179,17 @@ export class A2AClient {
     taskId: string,
     options: Pick<SendOptions, 'timeoutMs' | 'signal'> & { historyLength?: number } = {},
   ): Promise<Task> {
-    const call = this.begin(options, pollLimitMs);
-    return asClientErrors(
-      this.run(call, read, (hop) => this.sdk.getTask(hop, taskId, options.historyLength)),
-      taskId,
-    );
+    const call = this.startCall(options, pollLimitMs);
+    return asClientErrors(this.readTask(taskId, call, options.historyLength), taskId);
   }
 
   /** Asks the agent to stop the task; resolves with the task in the state that the agent then reports. */
   cancelTask(taskId: string, options: Pick<SendOptions, 'timeoutMs' | 'signal'> = {}): Promise<Task> {
-    const call = this.begin(options, pollLimitMs);
+    const call = this.startCall(options, pollLimitMs);
     return asClientErrors(
-      this.run(call, { kind: 'write' }, (hop) => this.sdk.cancelTask(hop, taskId)),
+      this.tryEndpoints(call, { kind: 'write' }, (hop) => this.sdk.cancelTask(hop, taskId)).then((task) =>
+        openedTask(task, this.encryption.openerFor(this.card, call)),
+      ),
       taskId,
     );
   }
@@ -196,25 +200,53 @@ export class A2AClient {
     await this.fetch.close();
   }
 
-  private begin({ timeoutMs, signal }: SendOptions, defaultMs: number): Call {
+  private startCall({ timeoutMs, signal }: SendOptions, defaultMs: number): Call {
     return { deadline: new Deadline(timeoutMs ?? defaultMs), signals: signal ? [signal] : [] };
   }
 
-  private async dispatch(message: MessageInput, options: SendOptions, call: Call): Promise<SendReply> {
-    const { async: isAsync = false, idempotencyKey } = options;
-    const params = paramsOf(message, options);
-    const subject = this.proofs.secret && this.proofs.userEmail;
-    const sending = { ...call, ...keyOf(options) };
-    return this.run(sending, { kind: 'send', isAsync, idempotencyKey, subject }, (hop) => this.sdk.send(hop, params));
+  private async settle(message: MessageInput, options: WaitOptions): Promise<SendReply> {
+    const call = this.startCall({ ...options, timeoutMs: waitOf(options.timeoutMs) }, waitBounds.most);
+    const pollMs = options.pollMs ?? pollDefaultMs;
+    if (options.taskId !== undefined)
+      return asClientErrors(this.pollUntilSettled(options.taskId, call, pollMs, true), options.taskId);
+    const reply = await asClientErrors(this.sendMessage(message, { async: true, ...options }, call));
+    if (isSettled(reply) || 'message' in reply) return reply;
+    return asClientErrors(this.pollUntilSettled(reply.task.id, call, pollMs, false), reply.task.id);
   }
 
-  private async wait(taskId: string, call: Call, pollMs: number, pollsAtOnce: boolean): Promise<SendReply> {
+  private async sendMessage(message: MessageInput, options: SendOptions, call: Call): Promise<SendReply> {
+    const { async: isAsync = false, idempotencyKey } = options;
+    const { params, opener } = await this.outgoing(message, options, call);
+    const subject = this.proofs.secret && this.proofs.userEmail;
+    const sending = { ...call, ...keyedCall(options) };
+    const reply = await this.tryEndpoints(sending, { kind: 'send', isAsync, idempotencyKey, subject }, (hop) => {
+      this.encryption.requireCleartextAllowed(this.card);
+      return this.sdk.send(hop, params);
+    });
+    return opened(reply, opener);
+  }
+
+  /** Returns what is sent, encrypted when the card offers it, and the opener of its answers. */
+  private async outgoing(input: MessageInput, options: SendOptions, call: Call) {
+    const params = paramsOf(input, options);
+    if (!this.encryption.isOn) return { params };
+    const card = await this.discover(call);
+    const message = await this.encryption.seal(params.message, card, call);
+    return { params: { ...params, message }, opener: this.encryption.openerFor(card, call, message.messageId) };
+  }
+
+  private async readTask(taskId: string, call: Call, historyLength?: number): Promise<Task> {
+    const task = await this.tryEndpoints(call, read, (hop) => this.sdk.getTask(hop, taskId, historyLength));
+    return openedTask(task, this.encryption.openerFor(this.card, call));
+  }
+
+  private async pollUntilSettled(taskId: string, call: Call, pollMs: number, pollsAtOnce: boolean): Promise<SendReply> {
     for (let pause = pollsAtOnce ? 0 : pollMs; ;) {
       await sleep(Math.min(pause, call.deadline.leftMs), call.signals[0]);
       if (call.deadline.leftMs === 0) throw new RialtoError('remote_timeout', { data: { taskId } });
       const poll = { ...call, deadline: call.deadline.within(pollLimitMs) };
       try {
-        const task = await this.run(poll, read, (hop) => this.sdk.getTask(hop, taskId));
+        const task = await this.readTask(taskId, poll);
         if (isSettled({ task })) return { task };
         pause = pollMs;
       } catch (thrown) {
@@ -229,7 +261,7 @@ export class A2AClient {
    * Runs the work over endpoints × credentials × tries; goes to the next one only when the previous one cannot have
    * had an effect.
    */
-  private async run<T>(call: Call, operation: RemoteOperation, work: (hop: SdkHop) => Promise<T>): Promise<T> {
+  private async tryEndpoints<T>(call: Call, operation: RemoteOperation, work: (hop: SdkHop) => Promise<T>): Promise<T> {
     const endpoints = this.home ? [this.home] : await this.endpoints(call);
     let failure: unknown;
     for (const endpoint of endpoints) {
@@ -303,57 +335,32 @@ export class A2AClient {
 }
 
 /**
- * Throws `invalid_params` for options that would make a client anonymous although it was meant to prove its identity.
+ * Returns the options of a client. Throws `invalid_params` for options that would make a client anonymous although it
+ * was meant to prove its identity.
  */
-function requireOptions(options: A2AClientOptions): void {
-  if (typeof options !== 'object' || options === null)
+function optionsOf(given: A2AClientOptions | string): A2AClientOptions {
+  const options = typeof given === 'string' ? { apiKey: given } : given;
+  if (typeof options !== 'object' || options === null || given === '') {
+    const what = given === '' ? 'an empty text' : options === null ? 'null' : typeof options;
     throw new RialtoError('invalid_params', {
-      message: `the options of a client are an object such as { apiKey }, not ${options === null ? 'null' : typeof options}`,
+      message: `the options of a client are its key or an object such as { apiKey }, not ${what}`,
     });
-  if (options.userEmail && !options.secret)
+  }
+  const secret = options.secret ?? (options.userEmail ? environmentOfProcess().A2A_SECRET : undefined);
+  if (options.userEmail && !secret)
     throw new RialtoError('invalid_params', {
-      message: 'userEmail needs secret, which signs for it; the client reads nothing from the environment (A2A_SECRET)',
+      message: 'userEmail needs secret, or A2A_SECRET in the environment, which signs for it',
     });
-  if (options.secret && !options.userEmail)
+  if (secret && !options.userEmail)
     throw new RialtoError('invalid_params', { message: 'secret needs userEmail, which the token names' });
-}
-
-function paramsOf(
-  input: MessageInput,
-  { contextId, taskId, async: isAsync, skillId, data, metadata }: SendOptions,
-): SendParams {
-  const given = typeof input === 'string' ? { parts: input === '' ? [] : [{ text: input }] } : input;
-  const { role = 'user' } = given;
-  if (role !== 'user' && role !== 'ROLE_USER')
-    throw new RialtoError('invalid_params', {
-      message: `message.role is ${JSON.stringify(role)}; a client sends as "user"`,
-    });
-  const parts = [...given.parts.map(currentPart), ...(data === undefined ? [] : [{ data }])];
-  if (parts.length === 0)
-    throw new RialtoError('invalid_params', { message: 'a message needs a text, a part or data' });
-  const facts: JsonObject = { ...given.metadata, ...metadata, ...(skillId !== undefined && { skillId }) };
-  const message: Message = {
-    messageId: newId(),
-    ...given,
-    role: 'ROLE_USER',
-    parts,
-    ...(contextId !== undefined && { contextId }),
-    ...(taskId !== undefined && { taskId }),
-    ...(Object.keys(facts).length > 0 && { metadata: facts }),
-  };
-  return { message, configuration: { returnImmediately: isAsync === true } };
-}
-
-/** Converts a part to the v1.0 shape; rewrites a part with a `type` or `kind`, as older agents and v0.3 send it. */
-function currentPart(part: Part): Part {
-  return 'type' in part || 'kind' in part ? partsOf([part as object as JsonObject])[0]! : part;
+  return { ...options, ...(secret !== undefined && { secret }) };
 }
 
 /**
  * Sends the key as a header to every agent, and also puts it with the async flag into the params, where older peers
  * look for them (AN-12, AN-33).
  */
-function keyOf({ async: isAsync, idempotencyKey }: SendOptions): Pick<Call, 'extra' | 'amend'> {
+function keyedCall({ async: isAsync, idempotencyKey }: SendOptions): Pick<Call, 'extra' | 'amend'> {
   return {
     extra: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
     amend: (params) => {
@@ -361,6 +368,14 @@ function keyOf({ async: isAsync, idempotencyKey }: SendOptions): Pick<Call, 'ext
       if (idempotencyKey !== undefined) params.idempotencyKey = idempotencyKey;
     },
   };
+}
+
+async function* withFirst(
+  first: IteratorResult<StreamResponse, void>,
+  rest: AsyncIterable<StreamResponse>,
+): AsyncGenerator<StreamResponse, void> {
+  if (!first.done) yield first.value;
+  yield* rest;
 }
 
 function isSettled(reply: SendReply): boolean {

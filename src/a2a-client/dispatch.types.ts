@@ -21,7 +21,7 @@ export type Thread = z.output<typeof Thread>;
 
 /** Receivers, beside the caller, of the progress of a call that its agent does not end at once. */
 const receivers = {
-  /** Gets the changes of the task in the form of run events (RI-40, C16). */
+  /** Gets the changes of the task in the form of run events (RI-40). */
   webhook_url: z.string().min(1).max(limits.url).optional(),
   thread: Thread.optional(),
 };
@@ -59,7 +59,7 @@ const label = z.string().max(200).optional();
  * Builds the schema of a step's body: the step itself, or a workflow node with the step in `config` (`{ id, type,
  * nodeId, config }`, RE-47, RE-48).
  */
-function bodyOf<Step>(Step: z.ZodType<Step>) {
+function stepBody<Step>(Step: z.ZodType<Step>) {
   const Node = z
     .strictObject({ id: label, type: label, nodeId: label, config: Step, context, ...receivers })
     .transform(({ id: _1, type: _2, nodeId: _3, config, ...around }): Step => ({ ...config, ...around }));
@@ -75,8 +75,8 @@ function bodyOf<Step>(Step: z.ZodType<Step>) {
       return z.NEVER;
     });
 }
-export const InvokeBody = bodyOf(InvokeStep);
-export const DispatchBody = bodyOf(DispatchStep);
+export const InvokeBody = stepBody(InvokeStep);
+export const DispatchBody = stepBody(DispatchStep);
 
 /** The answer of an agent, and which agent gave it. `output` equals the result of the same tool call. */
 export const DispatchAnswer = z.object({

@@ -1,6 +1,6 @@
 import type { ActId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
-import type { DispatchFacts } from '../kernel/verb-bus.js';
+import type { DispatchFacts } from '../kernel/verbs.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { Thread } from './dispatch.types.js';
 import type { SendParams } from './transports/sdk.transport.js';
@@ -22,6 +22,8 @@ export interface RemoteCall {
   readonly dispatch?: DispatchFacts;
   /** Arguments that policy rules see, at the call and at each later poll of its task. */
   readonly args?: JsonObject;
+  /** The whole message, without the id that each sending has of its own; an approval of the call is bound to it. */
+  readonly content?: JsonObject;
 }
 
 /** A message as it is sent. */

@@ -27,7 +27,7 @@ export interface RemoteTaskKeeper {
    * may have one more task. Throws `denied`, `url_not_allowed`, `invalid_params`, `rate_limited`, `unavailable`.
    */
   admit(ctx: CallContext, call: SkillCall): Promise<Admission>;
-  keep(
+  keepTask(
     act: Act,
     call: SkillCall & Admission,
     first: TaskReply,

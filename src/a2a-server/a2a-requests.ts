@@ -48,26 +48,32 @@ export class A2aRequests {
    * @param name name of an agent; absent for the default agent.
    * @param older true when the door accepts tokens of older clients, if the settings allow it.
    */
-  async open(
+  async identifyForAgent(
     request: DoorRequest,
     response: DoorResponse,
     name: string | undefined,
     older = false,
   ): Promise<A2aRequest> {
-    const { agent, ...arrival } = await this.enter(request, response, name, older);
+    const { agent, ...arrival } = await this.identify(request, response, name, older);
     if (!agent) throw noAgentNamed();
     return { ...arrival, agent };
   }
 
   /**
-   * Like `open`, for doors that choose the agent themselves when the request names none and the org has no default
-   * agent.
+   * Like `identifyForAgent`, for doors that choose the agent themselves when the request names none and the org has no
+   * default agent.
    */
-  async enter(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Arrival> {
+  async identify(
+    request: DoorRequest,
+    response: DoorResponse,
+    name: string | undefined,
+    older = false,
+  ): Promise<Arrival> {
     const bearerCtx = await this.byStaticBearer(request, name);
     const ctx =
-      bearerCtx ?? (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
-    const found = this.find(name, ctx.org);
+      bearerCtx ??
+      (await this.contexts.openContext(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
+    const found = this.findAgent(name, ctx.org);
     const agent = found instanceof Promise ? await found : found;
     if (agent || name === undefined)
       return { ctx, agent, isOwnBearer: bearerCtx !== undefined, gone: whenGone(response) };
@@ -77,14 +83,14 @@ export class A2aRequests {
     });
   }
 
-  private find(name: string | undefined, org?: OrgRef) {
+  private findAgent(name: string | undefined, org?: OrgRef) {
     return name === undefined ? this.published.defaultAgent(org) : this.published.resolve(name, org);
   }
 
   /** The static bearer of a declared agent is valid at the doors of that agent only (AN-95, AN-96). */
   private async byStaticBearer(request: DoorRequest, name: string | undefined): Promise<CallContext | undefined> {
     if (!this.hasStaticBearers) return undefined;
-    const agent = await this.find(name);
+    const agent = await this.findAgent(name);
     const bearer = agent && this.published.staticBearerOf(agent);
     if (!bearer || !isSameSecret(request.headers.authorization, `Bearer ${bearer}`)) return undefined;
     const principal = { kind: 'service', id: `${agent.name}-key`, role: 'member', groups: [] } as const;
@@ -99,7 +105,7 @@ export class A2aRequests {
    * Reads the headers of an operation in one version. Throws `version_not_supported`, `extension_required`,
    * `invalid_params`.
    */
-  ask(
+  readHeaders(
     { ctx, agent, gone }: Pick<A2aRequest, 'ctx' | 'agent' | 'gone'>,
     version: A2aVersion,
     request: DoorRequest,
@@ -111,9 +117,9 @@ export class A2aRequests {
         data: { supported: agent.versions },
       });
     }
-    this.activate(agent, request, response);
+    this.activateExtensions(agent, request, response);
     const after = lastEventId(request);
-    const idempotencyKey = keyOf(request);
+    const idempotencyKey = idempotencyKeyIn(request);
     return {
       ctx,
       agent,
@@ -130,7 +136,7 @@ export class A2aRequests {
    * Activates the extensions that the caller names and the agent has, and returns them in a header (v1.0 section
    * 3.2.6).
    */
-  private activate({ extensions }: PublishedAgent, request: DoorRequest, response: DoorResponse): void {
+  private activateExtensions({ extensions }: PublishedAgent, request: DoorRequest, response: DoorResponse): void {
     if (extensions.length === 0) return;
     const header = request.headers['a2a-extensions'] ?? request.headers['x-a2a-extensions'] ?? '';
     const requested = new Set(
@@ -187,7 +193,7 @@ function lastEventId(request: DoorRequest): number | undefined {
 export const replayedHeader = 'Idempotent-Replayed';
 
 /** Reads `Idempotency-Key`, on each binding (RI-46). */
-export function keyOf({ headers }: DoorRequest): string | undefined {
+export function idempotencyKeyIn({ headers }: DoorRequest): string | undefined {
   const key = headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && key.length >= 1 && key.length <= maxKeyLength) return key;

@@ -1,12 +1,16 @@
-import { Module, type OnModuleInit } from '@nestjs/common';
+import { Inject, Module, type OnModuleInit } from '@nestjs/common';
+import { AuditModule } from '../audit/audit.module.js';
 import { ContinuationsModule } from '../continuations/continuations.module.js';
+import type { HotRoute } from '../platform/http/http.types.js';
 import { FrontDoor } from '../platform/http/server/front-door.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TasksModule } from '../tasks/tasks.module.js';
+import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { AgentDispatch } from './agent-dispatch.js';
 import { CardDoor } from './card.door.js';
+import { DirectActions } from './direct-actions.js';
 import { GrpcServer } from './grpc-server.js';
 import { GrpcDoor } from './grpc.door.js';
 import { JsonRpcDoor } from './json-rpc.door.js';
@@ -17,39 +21,45 @@ import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
 import { A2aRequests } from './a2a-requests.js';
 
-/** Module 12: the doors for A2A clients. */
+/**
+ * Doors in the order of their routes. Cards come first, because operation routes would match their paths; then the
+ * busiest routes.
+ */
+const doors = [CardDoor, JsonRpcDoor, RestDoor, RunDoor, WakeDoor];
+
+/** Token of the instances of `doors`, in the same order. */
+const DOORS = Symbol('the doors for A2A clients');
+
+/** Module 13: the doors for A2A clients. */
 @Module({
-  imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule, ContinuationsModule],
+  imports: [
+    AuditModule,
+    PolicyModule,
+    RegistryModule,
+    TasksModule,
+    UpstreamsModule,
+    WebhooksModule,
+    ContinuationsModule,
+  ],
   providers: [
-    CardDoor,
-    JsonRpcDoor,
-    RestDoor,
-    RunDoor,
-    WakeDoor,
+    ...doors,
+    { provide: DOORS, useFactory: (...instances: unknown[]) => instances, inject: doors },
     GrpcDoor,
     GrpcServer,
     Operations,
     Replies,
     A2aRequests,
     AgentDispatch,
+    DirectActions,
   ],
 })
 export class A2AServerModule implements OnModuleInit {
   constructor(
     private readonly front: FrontDoor,
-    private readonly cards: CardDoor,
-    private readonly rpc: JsonRpcDoor,
-    private readonly rest: RestDoor,
-    private readonly runs: RunDoor,
-    private readonly wakes: WakeDoor,
+    @Inject(DOORS) private readonly doors: readonly { routes(): HotRoute[] }[],
   ) {}
 
-  /**
-   * Adds the routes of all doors. Cards come first, because operation routes would match their paths; then the
-   * busiest routes.
-   */
   onModuleInit(): void {
-    for (const door of [this.cards, this.rpc, this.rest, this.runs, this.wakes])
-      for (const route of door.routes()) this.front.add(route);
+    for (const door of this.doors) for (const route of door.routes()) this.front.add(route);
   }
 }

@@ -7,8 +7,10 @@ import type { DecodedOperation, Operation, SendParams } from '../protocol/a2a/re
 import { OwnRouting, type OwnCandidate } from '../registry/own-routing.js';
 import { PublishedService } from '../registry/published.service.js';
 import { namedSkill, type PublishedAgent } from '../registry/published.types.js';
+import { EarlierMessages } from '../tasks/earlier-messages.js';
 import { TaskService } from '../tasks/task.service.js';
-import { noSuchTask, TaskSubmitService } from '../tasks/task-submit.service.js';
+import { TaskSubmitService } from '../tasks/task-submit.service.js';
+import { noSuchTask } from '../tasks/task.types.js';
 import { noAgentNamed } from './a2a-requests.js';
 
 const maxDescription = 8_000;
@@ -30,6 +32,7 @@ export class AgentDispatch {
     private readonly routing: OwnRouting,
     private readonly tasks: TaskService,
     private readonly submits: TaskSubmitService,
+    private readonly earlier: EarlierMessages,
   ) {}
 
   /**
@@ -38,18 +41,22 @@ export class AgentDispatch {
    * suits it best. Throws `task_not_found`, `no_agent`, and `not_found` for an operation without a task and for an
    * org without agents.
    */
-  async addressee(ctx: CallContext, decoded: DecodedOperation, headerKey: string | undefined): Promise<Addressee> {
+  async chooseAddressee(
+    ctx: CallContext,
+    decoded: DecodedOperation,
+    headerKey: string | undefined,
+  ): Promise<Addressee> {
     const { operation } = decoded;
-    const taskId = taskOf(operation);
-    if (taskId !== undefined) return { agent: await this.ownerOf(ctx, taskId), decoded };
+    const taskId = taskIdOf(operation);
+    if (taskId !== undefined) return { agent: await this.agentOfTask(ctx, taskId), decoded };
     const { agents } = await this.published.snapshot(ctx.org.id);
     const enabled = agents.filter((agent) => agent.enabled);
     if (!isMessage(operation) || enabled.length === 0) throw noAgentNamed();
     const named = ofNamedSkill(decoded, enabled);
-    return named ?? { ...(await this.choose(ctx, decoded, operation, headerKey, enabled)), decoded };
+    return named ?? { ...(await this.chooseAgent(ctx, decoded, operation, headerKey, enabled)), decoded };
   }
 
-  private async choose(
+  private async chooseAgent(
     ctx: CallContext,
     { version }: DecodedOperation,
     { name, params }: MessageOperation,
@@ -57,11 +64,11 @@ export class AgentDispatch {
     enabled: readonly PublishedAgent[],
   ): Promise<Omit<Addressee, 'decoded'>> {
     const key = headerKey ?? params.idempotencyKey;
-    const repeated = key === undefined ? undefined : await this.submits.agentOfKey(ctx, key);
+    const repeated = key === undefined ? undefined : await this.earlier.agentOfKey(ctx, key);
     const known = enabled.find(({ id }) => id === repeated);
     if (known) return { agent: known };
     const wanted = wantedBy(params);
-    const previousId = await this.submits.agentOfContext(ctx, params.message.contextId);
+    const previousId = await this.earlier.agentOfContext(ctx, params.message.contextId);
     const refusedBy = (one: PublishedAgent): string | undefined => refusedContent(params.message.parts, one);
     // When no agent accepts the content, the chosen agent refuses it.
     const isAccepted = enabled.some((one) => refusedBy(one) === undefined);
@@ -85,31 +92,32 @@ export class AgentDispatch {
   }
 
   /**
-   * Returns the agent of a server in `mcp.config.json` for a request to the door of the default agent. The request
-   * names a skill that the default agent does not have, or a task that does not belong to it. Undefined: the request
-   * is for the default agent. Throws `task_not_found`.
+   * Returns another agent of the org's shared cards for a request to the door of the default agent, which these cards
+   * list. The request names a skill that the default agent does not have, or a task that does not belong to it.
+   * Undefined: the request is for the default agent. Throws `task_not_found`.
    */
-  async toolAgent(
+  async findListedAgent(
     ctx: CallContext,
     standard: PublishedAgent,
     decoded: DecodedOperation,
   ): Promise<Addressee | undefined> {
     const { operation } = decoded;
-    const others = (await this.published.toolAgents(ctx.org)).filter(({ id }) => id !== standard.id);
+    const listed = await this.published.listedAgents(ctx.org.id);
+    const others = listed.filter(({ id }) => id !== standard.id);
     if (others.length === 0) return undefined;
-    const taskId = taskOf(operation);
+    const taskId = taskIdOf(operation);
     if (taskId !== undefined) {
       const { agentId } = await this.tasks.visible(ctx, undefined, taskId);
       const agent = others.find(({ id }) => id === agentId);
       return agent && { agent, decoded };
     }
     const skillId = isMessage(operation) ? skillOf(operation.params) : undefined;
-    if (skillId === undefined || has(standard, skillId)) return undefined;
-    const agent = others.find((one) => has(one, skillId));
-    return agent ? { agent, decoded } : ofNamedSkill(decoded, others);
+    if (skillId === undefined || hasSkill(standard, skillId)) return undefined;
+    const agent = others.find((one) => hasSkill(one, skillId));
+    return agent ? { agent, decoded } : ofNamedSkill(decoded, listed);
   }
 
-  private async ownerOf(ctx: CallContext, taskId: string): Promise<PublishedAgent> {
+  private async agentOfTask(ctx: CallContext, taskId: string): Promise<PublishedAgent> {
     const agent = await this.published.byId((await this.tasks.visible(ctx, undefined, taskId)).agentId);
     if (!agent) throw noSuchTask(taskId);
     return agent;
@@ -129,7 +137,7 @@ function isMessage(operation: Operation): operation is MessageOperation {
 function ofNamedSkill(decoded: DecodedOperation, agents: readonly PublishedAgent[]): Addressee | undefined {
   const { operation } = decoded;
   const asked = isMessage(operation) ? skillOf(operation.params) : undefined;
-  if (!isMessage(operation) || asked === undefined || agents.some((one) => has(one, asked))) return undefined;
+  if (!isMessage(operation) || asked === undefined || agents.some((one) => hasSkill(one, asked))) return undefined;
   for (const agent of agents) {
     const skillId = agent.skills.find(({ id }) => namedSkill(agent.name, id) === asked)?.id;
     if (skillId === undefined) continue;
@@ -140,7 +148,7 @@ function ofNamedSkill(decoded: DecodedOperation, agents: readonly PublishedAgent
   return undefined;
 }
 
-function has({ skills }: PublishedAgent, skillId: string): boolean {
+function hasSkill({ skills }: PublishedAgent, skillId: string): boolean {
   return skills.some(({ id }) => id === skillId);
 }
 
@@ -149,7 +157,7 @@ function skillOf({ message: { metadata } }: SendParams): string | undefined {
 }
 
 /** Id of the task that an operation is about. */
-function taskOf({ params }: Operation): string | undefined {
+function taskIdOf({ params }: Operation): string | undefined {
   if ('message' in params) return params.message.taskId;
   if ('taskId' in params) return params.taskId;
   return 'id' in params ? params.id : undefined;

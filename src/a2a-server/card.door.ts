@@ -4,7 +4,9 @@ import { RialtoError } from '../kernel/errors.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
 import { sendProblem } from '../platform/http/problem.js';
 import { etagOf, sendValidated, type ValidatedBody } from '../platform/http/validated-answer.js';
-import { SigningKeys } from '../platform/secrets/signing-keys.js';
+import { descriptorOf, handleIn } from '../protocol/a2a/card/webfinger.js';
+import { SigningKeys, type PublicJwk } from '../platform/secrets/signing-keys.js';
+import { AuditKeysService } from '../audit/audit-keys.service.js';
 import { ContextService } from '../policy/context.service.js';
 import { PublishedService, type BuiltCard, type CardWish } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
@@ -38,13 +40,14 @@ interface CardRequest {
   readonly reader: OrgRef | undefined;
 }
 
-/** Serves cards, the index of agents and the public keys of card signatures to everyone, in front of Express. */
+/** Serves cards, the index of agents and the public keys of signatures to everyone, in front of Express. */
 @Injectable()
 export class CardDoor {
   constructor(
     private readonly published: PublishedService,
     private readonly contexts: ContextService,
     private readonly keys: SigningKeys,
+    private readonly auditKeys: AuditKeysService,
   ) {}
 
   /** Routes for the table of the front door. */
@@ -52,24 +55,42 @@ export class CardDoor {
     const service = (cardRequest: CardRequest) => this.serviceCard(cardRequest);
     const agent = (cardRequest: CardRequest) => this.agentCard(cardRequest);
     const jwks = '/.well-known/jwks.json';
+    const finger = '/.well-known/webfinger';
     return [
       ...cardPaths.map((path) =>
-        this.route(path, 'Card of the default agent; with ?org= the card of an org', exactly(path), service),
+        this.cardRoute(path, 'Card of the default agent; with ?org= the card of an org', exactly(path), service),
       ),
-      this.route(jwks, 'Public keys of card signatures', exactly(jwks), (cardRequest) => this.jwks(cardRequest)),
-      this.route('/a2a/agents', 'Published agents', exactly('/a2a/agents', '/a2a/agents/'), (cardRequest) =>
+      this.cardRoute(jwks, 'Public keys of card signatures', exactly(jwks), async (cardRequest) =>
+        sendKeys(cardRequest, await this.keys.publicKeys()),
+      ),
+      this.cardRoute(
+        '/.well-known/audit/{orgId}/jwks.json',
+        'Public keys that verify the checkpoints of an org; none for an unknown org',
+        between('/.well-known/audit/', '/jwks.json'),
+        async (cardRequest) => sendKeys(cardRequest, await this.auditKeys.publicKeys(cardRequest.name)),
+      ),
+      this.cardRoute(finger, 'Addresses of an agent by its handle (RFC 7033)', exactly(finger), (cardRequest) =>
+        this.findHandle(cardRequest),
+      ),
+      this.cardRoute('/a2a/agents', 'Published agents', exactly('/a2a/agents', '/a2a/agents/'), (cardRequest) =>
         this.index(cardRequest),
       ),
       ...cardPaths.map((path) =>
-        this.route(`/a2a/agents/{name}${path}`, 'Card of an agent', between('/a2a/agents/', path), agent),
+        this.cardRoute(`/a2a/agents/{name}${path}`, 'Card of an agent', between('/a2a/agents/', path), agent),
+      ),
+      this.cardRoute(
+        '/a2a/{handle}/keys.json',
+        'Public keys of an agent',
+        between('/a2a/', '/keys.json'),
+        (cardRequest) => this.agentKeys(cardRequest),
       ),
       ...['/agent.json', ...cardPaths].map((path) =>
-        this.route(`/a2a/{handle}${path}`, 'Card of an agent, by handle or name', between('/a2a/', path), agent),
+        this.cardRoute(`/a2a/{handle}${path}`, 'Card of an agent, by handle or name', between('/a2a/', path), agent),
       ),
     ];
   }
 
-  private route(
+  private cardRoute(
     template: string,
     summary: string,
     match: HotRoute['match'],
@@ -139,10 +160,30 @@ export class CardDoor {
     send(cardRequest, { body, etag: etagOf(body) }, 'no-store');
   }
 
-  private async jwks(cardRequest: CardRequest): Promise<void> {
-    const body = Buffer.from(JSON.stringify({ keys: await this.keys.publicKeys() }));
-    send(cardRequest, { body, etag: etagOf(body) }, keysCache);
+  /** Lists the keys that senders encrypt to; a new key must be seen soon, so answers are revalidated (RI-52). */
+  private async agentKeys(cardRequest: CardRequest): Promise<void> {
+    const agent = await this.published.resolve(cardRequest.name, cardRequest.reader);
+    if (!agent) return notFound();
+    const body = Buffer.from(JSON.stringify({ keys: agent.keys }));
+    send(cardRequest, { body, etag: etagOf(body) }, 'public, no-cache');
   }
+
+  /** Finds an agent by `?resource=acct:word@host` (RI-50). */
+  private async findHandle({ request, response, query, reader }: CardRequest): Promise<void> {
+    const handle = handleIn(query.get('resource') ?? '');
+    if (handle === undefined)
+      throw new RialtoError('invalid_params', { message: 'resource: must be acct:word@host, the handle of an agent' });
+    const agent = await this.published.resolve(handle, reader);
+    if (!agent) return notFound();
+    const body = JSON.stringify(descriptorOf(handle, this.published.urlsOf(agent), query.getAll('rel')));
+    response.writeHead(200, { ...cors, 'Cache-Control': 'no-store', 'Content-Type': 'application/jrd+json' });
+    response.end(request.method === 'HEAD' ? undefined : body);
+  }
+}
+
+function sendKeys(cardRequest: CardRequest, keys: readonly PublicJwk[]): void {
+  const body = Buffer.from(JSON.stringify({ keys }));
+  send(cardRequest, { body, etag: etagOf(body) }, keysCache);
 }
 
 function send({ request, response }: CardRequest, card: ValidatedBody, cacheControl: string): void {

@@ -57,7 +57,7 @@ describe('GrpcReply and requestOf', () => {
   it('waits until the transport has taken a message before the next one', async () => {
     const { raw, reply } = await open();
     let taken = false;
-    const sending = reply.send(message).then((alive) => (taken = alive));
+    const sending = reply.writeMessage(message).then((alive) => (taken = alive));
     await once(raw, 'response');
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect([taken, reply.writableLength]).toEqual([false, message.length]);
@@ -66,13 +66,13 @@ describe('GrpcReply and requestOf', () => {
     expect(reply.writableLength).toBe(0);
     raw.close();
     await once(reply, 'close');
-    expect([reply.statusCode, await reply.send(message)]).toEqual([1, false]);
+    expect([reply.statusCode, await reply.writeMessage(message)]).toEqual([1, false]);
   });
 
   it('ends the call of a client that reads nothing, and frees its buffer', async () => {
     const { raw, reply, ended } = await open();
     const closed = once(raw, 'close');
-    expect(await reply.send(message, 150)).toBe(false);
+    expect(await reply.writeMessage(message, 150)).toBe(false);
     expect([ended, reply.writableEnded]).toEqual([[14], true]);
     await closed;
     expect(raw.rstCode).toBe(8);

@@ -81,7 +81,7 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
    * Sends one message of a stream and waits until the transport has taken it. So a slow reader holds at most one
    * message. Ends the call of a reader that takes nothing for `timeoutMs`. False when the call is over.
    */
-  async send(message: Buffer, timeoutMs = patienceMs): Promise<boolean> {
+  async writeMessage(message: Buffer, timeoutMs = patienceMs): Promise<boolean> {
     if (this.writableEnded) return false;
     this.unsentBytes = message.length;
     const taken = await new Promise<boolean>((resolve) => {
@@ -102,7 +102,7 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
 
   /** Ends the call with UNAVAILABLE, so that the client calls again. */
   end(): void {
-    this.finish(unavailable);
+    this.endWithStatus(unavailable);
   }
 
   /**
@@ -110,20 +110,20 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
    * buffered bytes.
    */
   destroy(): void {
-    this.finish(unavailable);
+    this.endWithStatus(unavailable);
     resetStream(this.call);
   }
 
-  /** Ends the call with success; `send` sends the answer. */
-  succeed(send: () => void): void {
+  /** Ends the call with success; `sendAnswer` sends it. */
+  succeed(sendAnswer: () => void): void {
     if (this.writableEnded) return;
     this.writableFinished = true;
-    send();
+    sendAnswer();
     this.close();
   }
 
   /** Ends the call with an error status. */
-  finish(status: GrpcStatus): void {
+  endWithStatus(status: GrpcStatus): void {
     if (this.writableEnded) return;
     this.statusCode = status.code;
     this.writableFinished = true;

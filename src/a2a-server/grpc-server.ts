@@ -85,9 +85,9 @@ export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShut
       methods.map((method) => [
         method.rpc,
         method.stream
-          ? (call: Parameters<GrpcDoor['stream']>[1]) => void door.stream(method, call, newMetadata)
-          : (call: Parameters<GrpcDoor['unary']>[1], answer: Parameters<GrpcDoor['unary']>[2]) =>
-              void door.unary(method, call, answer, newMetadata),
+          ? (call: Parameters<GrpcDoor['handleStream']>[1]) => void door.handleStream(method, call, newMetadata)
+          : (call: Parameters<GrpcDoor['handleUnary']>[1], answer: Parameters<GrpcDoor['handleUnary']>[2]) =>
+              void door.handleUnary(method, call, answer, newMetadata),
       ]),
     );
   }

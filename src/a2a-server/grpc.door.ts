@@ -32,7 +32,7 @@ export type NewMetadata = () => Metadata;
 /** A2A over gRPC, both services: the same steps as the HTTP doors, with metadata as headers. */
 @Injectable()
 export class GrpcDoor {
-  private readonly open = new Set<GrpcReply>();
+  private readonly openStreams = new Set<GrpcReply>();
 
   constructor(
     private readonly requests: A2aRequests,
@@ -43,54 +43,56 @@ export class GrpcDoor {
   ) {}
 
   /** Handles a call of a unary method. */
-  async unary(
+  async handleUnary(
     method: GrpcMethod,
     call: ServerUnaryCall<Buffer, Buffer>,
     answer: sendUnaryData<Buffer>,
     newMetadata: NewMetadata,
   ): Promise<void> {
-    const exchange = this.begin(method, call, (status) => answer(statusOf(status, exchange, newMetadata)));
+    const exchange = this.beginExchange(method, call, (status) => answer(statusOf(status, exchange, newMetadata)));
     const { reply } = exchange;
     try {
-      const [asked, decoded] = await this.decode(exchange);
-      const value = await this.operations.run(asked, decoded);
+      const [asked, decoded] = await this.decodeCall(exchange);
+      const value = await this.operations.runOperation(asked, decoded);
       const operation = decoded.operation as OperationNamed<OperationName>;
       const bytes = method.encode(operation, value as OperationValues[OperationName]);
       if (reply.writableEnded) return;
       call.sendMetadata(initial(reply, newMetadata));
       reply.succeed(() => answer(null, bytes));
     } catch (error) {
-      this.refuse(exchange, error);
+      this.sendError(exchange, error);
     }
   }
 
   /** Handles a call of a streaming method. */
-  async stream(
+  async handleStream(
     method: GrpcMethod,
     call: ServerWritableStream<Buffer, Buffer>,
     newMetadata: NewMetadata,
   ): Promise<void> {
-    const exchange = this.begin(method, call, (status) => call.emit('error', statusOf(status, exchange, newMetadata)));
+    const exchange = this.beginExchange(method, call, (status) =>
+      call.emit('error', statusOf(status, exchange, newMetadata)),
+    );
     const { reply } = exchange;
-    this.open.add(reply);
-    reply.once('close', () => this.open.delete(reply));
+    this.openStreams.add(reply);
+    reply.once('close', () => this.openStreams.delete(reply));
     try {
-      const [asked, decoded] = await this.decode(exchange);
-      await this.sendEvents(exchange, asked, this.operations.stream(asked, decoded), () =>
+      const [asked, decoded] = await this.decodeCall(exchange);
+      await this.sendEvents(exchange, asked, this.operations.streamOperation(asked, decoded), () =>
         call.sendMetadata(initial(reply, newMetadata)),
       );
       reply.succeed(() => call.end());
     } catch (error) {
-      this.refuse(exchange, error);
+      this.sendError(exchange, error);
     }
   }
 
   /** Ends all streams because this process stops; the clients connect to another process. */
   endStreams(): void {
-    for (const reply of [...this.open]) reply.end();
+    for (const reply of [...this.openStreams]) reply.end();
   }
 
-  private begin(method: GrpcMethod, call: GrpcServerCall, ended: (status: GrpcStatus) => void): Exchange {
+  private beginExchange(method: GrpcMethod, call: GrpcServerCall, ended: (status: GrpcStatus) => void): Exchange {
     const path = `/${method.service}/${method.rpc}`;
     const request = requestOf(call, path);
     const reply = new GrpcReply(call, ended);
@@ -100,12 +102,16 @@ export class GrpcDoor {
   }
 
   /** Identifies the caller before the message is decoded; only the tenant is read before. */
-  private async decode({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
+  private async decodeCall({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
     const { headers } = request;
-    const arrival = await this.requests.open(request, reply.asResponse, agentOf(headers) ?? method.tenantOf(bytes));
-    const negotiated = restVersion(textOf(headers['a2a-version']), method.version !== '1.0');
+    const arrival = await this.requests.identifyForAgent(
+      request,
+      reply.asResponse,
+      agentNamedIn(headers) ?? method.tenantOf(bytes),
+    );
+    const negotiated = restVersion(singleHeader(headers['a2a-version']), method.version !== '1.0');
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: arrival.agent.versions } });
-    const asked = this.requests.ask(arrival, method.version, request, reply.asResponse);
+    const asked = this.requests.readHeaders(arrival, method.version, request, reply.asResponse);
     const decoded = method.decode(bytes, { newId });
     if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
     return [asked, decoded];
@@ -127,27 +133,27 @@ export class GrpcDoor {
         if (reply.writableEnded) return;
         if (!reply.headersSent) begin();
         reply.headersSent = true;
-        if (!(await reply.send(method.encodeEvent(body)))) return;
+        if (!(await reply.writeMessage(method.encodeEvent(body)))) return;
       }
     } finally {
       await events.return();
     }
   }
 
-  private refuse({ request, reply }: Exchange, thrown: unknown): void {
+  private sendError({ request, reply }: Exchange, thrown: unknown): void {
     const error = RialtoError.from(thrown);
     const { requestId } = request;
     if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
-    reply.finish(grpcStatus(error, { requestId, profile: this.requests.settings.RIALTO_A2A_PROFILE }));
+    reply.endWithStatus(grpcStatus(error, { requestId, profile: this.requests.settings.RIALTO_A2A_PROFILE }));
   }
 }
 
 /** Agent named in the metadata; the `tenant` of a card names the same agent in the message. */
-function agentOf(headers: DoorRequest['headers']): string | undefined {
-  return textOf(headers['rialto-agent']) || undefined;
+function agentNamedIn(headers: DoorRequest['headers']): string | undefined {
+  return singleHeader(headers['rialto-agent']) || undefined;
 }
 
-function textOf(header: string | string[] | undefined): string | undefined {
+function singleHeader(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }
 

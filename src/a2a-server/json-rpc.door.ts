@@ -1,10 +1,9 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { Json } from '../kernel/json.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
-import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { Dialect, OperationValues, SendValue } from '../protocol/a2a/dialect.js';
 import { dialects } from '../protocol/a2a/dialects.js';
 import { jsonRpcError, jsonRpcStatus, type RpcErrorOptions } from '../protocol/a2a/error/errors.js';
@@ -19,18 +18,20 @@ import {
   parseRequest,
   resultResponse,
   type JsonRpcId,
+  type JsonRpcRequest,
 } from '../protocol/jsonrpc.js';
+import type { PublishedAgent } from '../registry/published.types.js';
 import { AgentDispatch } from './agent-dispatch.js';
 import { agentPath, exactPath } from './a2a-paths.js';
+import { directAction, DirectActions } from './direct-actions.js';
 import { Operations, type Asked } from './operations.js';
 import { Replies, sendErrorEvent, sendJson, setErrorHeaders } from './reply.js';
-import { keyOf, versionHeader, A2aRequests, type Arrival, type A2aRequest } from './a2a-requests.js';
+import { A2aRequests, idempotencyKeyIn, noAgentNamed, versionHeader, type Arrival } from './a2a-requests.js';
 
 const eventStream = 'text/event-stream';
 
 /**
- * Differences between the paths: error codes for refused callers and failures, and the HTTP status of invalid
- * JSON-RPC (decisions D9).
+ * Differences between the paths: error codes for refused callers and failures, and the HTTP status of invalid JSON-RPC.
  */
 interface DoorConfig extends RpcErrorOptions {
   readonly malformedStatus: 200 | 400;
@@ -65,25 +66,25 @@ export class JsonRpcDoor {
     private readonly dispatch: AgentDispatch,
     private readonly operations: Operations,
     private readonly replies: Replies,
-    @Inject(LOGGER) private readonly log: Logger,
+    private readonly actions: DirectActions,
   ) {}
 
   /** Routes for the table of the front door. */
   routes(): HotRoute[] {
     return [
-      this.route('/a2a/agents/{name}', 'A2A over JSON-RPC, one agent', agentPath('/a2a/agents/'), standard),
-      this.route('/a2a', 'A2A over JSON-RPC, the default agent', exactPath('/a2a'), legacy),
-      this.route(
+      this.rpcRoute('/a2a/agents/{name}', 'A2A over JSON-RPC, one agent', agentPath('/a2a/agents/'), standard),
+      this.rpcRoute('/a2a', 'A2A over JSON-RPC, the default agent', exactPath('/a2a'), legacy),
+      this.rpcRoute(
         '/_agent-native/a2a',
         'A2A over JSON-RPC, the default agent, at the path of agent-native',
         exactPath('/_agent-native/a2a'),
         agentNative,
       ),
-      this.route('/a2a/{handle}', 'A2A over JSON-RPC, one agent by handle', agentPath('/a2a/'), standard),
+      this.rpcRoute('/a2a/{handle}', 'A2A over JSON-RPC, one agent by handle', agentPath('/a2a/'), standard),
     ];
   }
 
-  private route(template: string, summary: string, match: HotRoute['match'], config: DoorConfig): HotRoute {
+  private rpcRoute(template: string, summary: string, match: HotRoute['match'], config: DoorConfig): HotRoute {
     return {
       template,
       methods: ['POST'],
@@ -91,14 +92,14 @@ export class JsonRpcDoor {
       summary,
       match,
       handle: (request, response, target, params) =>
-        this.handle({ request, response, target, config, id: null, readsEvents: false }, params.name),
+        this.handleRequest({ request, response, target, config, id: null, readsEvents: false }, params.name),
     };
   }
 
-  private async handle(exchange: Exchange, name: string | undefined): Promise<void> {
+  private async handleRequest(exchange: Exchange, name: string | undefined): Promise<void> {
     const { request, response, config } = exchange;
     try {
-      const arrival = await this.requests.enter(request, response, name, config.authCode === -32001);
+      const arrival = await this.requests.identify(request, response, name, config.authCode === -32001);
       requireJson(request);
       const parsed = parseJson(await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) return malformed(exchange, jsonRpcCodes.parseError, parsed.reason);
@@ -107,34 +108,35 @@ export class JsonRpcDoor {
         exchange.id = envelope.id;
         return malformed(exchange, jsonRpcCodes.invalidRequest, envelope.reason);
       }
-      const { id, method, params } = envelope.request;
+      const { id, method } = envelope.request;
       exchange.id = id ?? null;
       const streamsOnly = dialects['0.3'].readsStreamOnly?.(method) === true;
       exchange.readsEvents = streamsOnly && request.headers.accept?.includes(eventStream) === true;
-      const { agent } = arrival;
-      const call = agent
-        ? await this.redirectFromDefault(
-            exchange,
-            { ...arrival, agent },
-            name,
-            this.callOf(exchange, { ...arrival, agent }, method, params),
-          )
-        : await this.dispatchCall(exchange, arrival, method, params);
+      if (method === directAction && id !== undefined)
+        return await this.invokeAction(exchange, arrival, envelope.request);
+      const call = await this.readCall(exchange, arrival, name, envelope.request);
       // A notification is never answered (JSON-RPC 2.0 section 4.1), and no operation here makes sense without an
       // answer. A request without an id that cannot be served still gets its error: it is a request with one more
       // mistake.
       if (id === undefined) return void response.writeHead(204).end();
-      await this.serve(exchange, call);
+      await this.runOperation(exchange, call);
     } catch (error) {
-      this.refuse(exchange, error);
+      this.sendError(exchange, error);
     }
   }
 
-  private refuse({ request, response, id, config, readsEvents }: Exchange, thrown: unknown): void {
+  /** Calls a tool of the agent directly: a method of agent-native, equal in all versions of A2A. */
+  private async invokeAction({ response, id }: Exchange, { ctx, agent }: Arrival, request: JsonRpcRequest) {
+    if (!agent) throw noAgentNamed();
+    const result = await this.actions.invoke(ctx, agent, request.params);
+    if (!response.destroyed) await this.replies.sendResult(response, 200, resultResponse(id, result));
+  }
+
+  private sendError({ request, response, id, config, readsEvents }: Exchange, thrown: unknown): void {
     if (response.headersSent || response.destroyed) return void response.destroy();
     const error = RialtoError.from(thrown);
     const { requestId } = request;
-    if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
+    this.replies.logFailure(thrown, requestId);
     const status = jsonRpcStatus(error.code);
     setErrorHeaders(response, status, error);
     const body = errorOf(id, error, { ...config, requestId });
@@ -142,62 +144,51 @@ export class JsonRpcDoor {
     sendJson(response, status, body);
   }
 
-  /** Decodes the operation and its version. Throws when it cannot be served. */
-  private callOf({ request, response, target }: Exchange, arrival: A2aRequest, method: string, params: unknown): Call {
-    const negotiated = negotiate(method, versionHeader(request, target.query));
-    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: arrival.agent.versions } });
-    const asked = this.requests.ask(arrival, negotiated.version, request, response);
-    const dialect = dialects[negotiated.version];
-    return { asked, dialect, decoded: decode(dialect, method, params) };
-  }
-
   /**
-   * Returns the call for another agent, when the request names no agent and the operation is not for the default
-   * agent.
+   * Decodes the operation and finds its agent: the one of the arrival, unless the request names none and the operation
+   * is for another. Throws when it cannot be served.
    */
-  private async redirectFromDefault(
-    { request, response }: Exchange,
-    arrival: A2aRequest,
-    name: string | undefined,
-    call: Call,
-  ): Promise<Call> {
-    if (name !== undefined || arrival.isOwnBearer) return call;
-    const found = await this.dispatch.toolAgent(arrival.ctx, arrival.agent, call.decoded);
-    if (!found) return call;
-    const { agent, decoded } = found;
-    return { ...call, decoded, asked: this.requests.ask({ ...arrival, agent }, decoded.version, request, response) };
-  }
-
-  /** Decodes a request without a default agent and chooses the agent by its content. */
-  private async dispatchCall(
+  private async readCall(
     { request, response, target }: Exchange,
     arrival: Arrival,
-    method: string,
-    params: unknown,
+    name: string | undefined,
+    { method, params }: Pick<JsonRpcRequest, 'method' | 'params'>,
   ): Promise<Call> {
+    const { ctx, agent: own, isOwnBearer } = arrival;
     const negotiated = negotiate(method, versionHeader(request, target.query));
-    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: Object.keys(dialects) } });
-    const dialect = dialects[negotiated.version];
-    const requested = decode(dialect, method, params);
-    const { agent, facts, decoded } = await this.dispatch.addressee(arrival.ctx, requested, keyOf(request));
-    const asked = this.requests.ask({ ...arrival, agent }, negotiated.version, request, response);
-    return { asked: { ...asked, facts }, dialect, decoded };
+    if (!negotiated.ok) {
+      const supported = own?.versions ?? Object.keys(dialects);
+      throw new RialtoError('version_not_supported', { data: { supported } });
+    }
+    const { version } = negotiated;
+    const dialect = dialects[version];
+    const askedOf = (agent: PublishedAgent): Asked =>
+      this.requests.readHeaders({ ...arrival, agent }, version, request, response);
+    const asked = own && askedOf(own);
+    const decoded = decodeOperation(dialect, method, params);
+    if (!asked) {
+      const chosen = await this.dispatch.chooseAddressee(ctx, decoded, idempotencyKeyIn(request));
+      return { asked: { ...askedOf(chosen.agent), facts: chosen.facts }, dialect, decoded: chosen.decoded };
+    }
+    const other =
+      name === undefined && !isOwnBearer ? await this.dispatch.findListedAgent(ctx, asked.agent, decoded) : undefined;
+    return other ? { asked: askedOf(other.agent), dialect, decoded: other.decoded } : { asked, dialect, decoded };
   }
 
-  private async serve(exchange: Exchange, { asked, dialect, decoded }: Call): Promise<void> {
+  private async runOperation(exchange: Exchange, { asked, dialect, decoded }: Call): Promise<void> {
     const { response } = exchange;
     if (streaming.has(decoded.operation.name)) {
-      const events = this.operations.stream(asked, decoded);
-      return this.replies.stream(asked.ctx, response, events, framing(exchange, dialect, decoded));
+      const events = this.operations.streamOperation(asked, decoded);
+      return this.replies.sendStream(asked.ctx, response, events, framing(exchange, dialect, decoded));
     }
-    const value = await this.operations.run(asked, decoded);
+    const value = await this.operations.runOperation(asked, decoded);
     if (response.destroyed) return;
-    const result = resultResponse(exchange.id, resultOf(dialect, decoded, value, asked.agent.name));
-    await this.replies.json(response, 200, result);
+    const result = resultResponse(exchange.id, encodeResult(dialect, decoded, value, asked.agent.name));
+    await this.replies.sendResult(response, 200, result);
   }
 }
 
-function decode(dialect: Dialect, method: string, params: unknown): DecodedOperation {
+function decodeOperation(dialect: Dialect, method: string, params: unknown): DecodedOperation {
   const decoded = dialect.decode(method, params, { newId });
   if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
   return decoded;
@@ -205,7 +196,7 @@ function decode(dialect: Dialect, method: string, params: unknown): DecodedOpera
 
 const streaming: ReadonlySet<OperationName> = new Set<OperationName>(['SendStreamingMessage', 'SubscribeToTask']);
 
-function resultOf(
+function encodeResult(
   dialect: Dialect,
   { operation, rejectedFails }: DecodedOperation,
   value: unknown,

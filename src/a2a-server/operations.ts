@@ -3,12 +3,12 @@ import { parseExact } from '../protocol/exact-integers.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
-import { ReadShares } from '../platform/http/shares/read-shares.js';
 import type { SendValue } from '../protocol/a2a/dialect.js';
 import type { A2aVersion, Message } from '../protocol/a2a/model.js';
 import type { DecodedOperation, Operation, OperationName, SendParams } from '../protocol/a2a/request/operations.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
+import { TaskListService } from '../tasks/task-list.service.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
 import { TaskSendService, type SentMessage } from '../tasks/task-send.service.js';
 import { taskView } from '../tasks/task.types.js';
@@ -45,18 +45,18 @@ type Handlers = {
 export class Operations {
   constructor(
     private readonly tasks: TaskService,
+    private readonly lists: TaskListService,
     private readonly sends: TaskSendService,
     private readonly webhooks: WebhookService,
     private readonly published: PublishedService,
-    private readonly reads: ReadShares,
   ) {}
 
   private readonly handlers: Handlers = {
-    SendMessage: (asked, params) => this.send(asked, params),
+    SendMessage: (asked, params) => this.sendMessage(asked, params),
     GetTask: async ({ ctx, agent }, { id, historyLength }) =>
       taskView(await this.tasks.get(ctx, agent, id), { historyLength }),
-    ListTasks: ({ ctx, agent }, params) => this.reads.around(ctx, 2, () => this.tasks.list(ctx, agent, params)),
-    CancelTask: (asked, params) => this.cancel(asked, params),
+    ListTasks: ({ ctx, agent }, params) => this.lists.list(ctx, agent, params),
+    CancelTask: (asked, params) => this.cancelTask(asked, params),
     CreateTaskPushNotificationConfig: ({ ctx, agent }, params) => this.webhooks.create(ctx, agent, params),
     GetTaskPushNotificationConfig: ({ ctx, agent }, params) => this.webhooks.get(ctx, agent, params),
     ListTaskPushNotificationConfigs: ({ ctx, agent }, params) => this.webhooks.list(ctx, agent, params),
@@ -65,7 +65,7 @@ export class Operations {
   };
 
   /** Runs an operation without a stream and returns its canonical result (protocol/a2a/dialect.ts, OperationValues). */
-  run(asked: Asked, { operation }: DecodedOperation): Promise<unknown> {
+  runOperation(asked: Asked, { operation }: DecodedOperation): Promise<unknown> {
     requireAbility(asked.agent, operation.name);
     const handle = this.handlers[operation.name as keyof Handlers] as (
       asked: Asked,
@@ -75,7 +75,7 @@ export class Operations {
   }
 
   /** Runs an operation with a stream and returns its events. */
-  stream(asked: Asked, { operation }: DecodedOperation): AsyncGenerator<StreamedEvent, void> {
+  streamOperation(asked: Asked, { operation }: DecodedOperation): AsyncGenerator<StreamedEvent, void> {
     requireAbility(asked.agent, operation.name);
     const { ctx, agent, after, gone } = asked;
     if (operation.name === 'SubscribeToTask') {
@@ -84,11 +84,11 @@ export class Operations {
     }
     if (operation.name !== 'SendStreamingMessage')
       throw new RialtoError('internal', { message: `${operation.name} does not stream` });
-    return this.sendStreaming(asked, operation.params);
+    return this.streamMessage(asked, operation.params);
   }
 
   /** In v1.0 a second cancel changes nothing; in v0.3 a canceled task is not cancelable (section 7.4.1). */
-  private async cancel(
+  private async cancelTask(
     { ctx, agent, version }: Asked,
     { id, metadata }: Extract<Operation, { name: 'CancelTask' }>['params'],
   ) {
@@ -99,7 +99,7 @@ export class Operations {
     return taskView(task);
   }
 
-  private async send(asked: Asked, params: SendParams): Promise<SendValue> {
+  private async sendMessage(asked: Asked, params: SendParams): Promise<SendValue> {
     const { ctx, agent, waitMs, gone } = asked;
     try {
       const sent = await this.sends.send(ctx, agent, await this.submission(asked, params), { waitMs, gone });
@@ -116,7 +116,7 @@ export class Operations {
     }
   }
 
-  private async *sendStreaming(asked: Asked, params: SendParams): AsyncGenerator<StreamedEvent, void> {
+  private async *streamMessage(asked: Asked, params: SendParams): AsyncGenerator<StreamedEvent, void> {
     const { ctx, agent, gone } = asked;
     for await (const event of this.sends.stream(ctx, agent, await this.submission(asked, params), gone())) {
       const { body } = event;
@@ -131,7 +131,7 @@ export class Operations {
     const { pushConfig, choiceId, message } = params;
     if (pushConfig) {
       requireAbility(agent, 'CreateTaskPushNotificationConfig');
-      await this.webhooks.admit(ctx, agent, pushConfig);
+      await this.webhooks.checkConfig(ctx, agent, pushConfig);
     }
     const chosen =
       choiceId === undefined ? message : { ...message, metadata: { ...message.metadata, choice_id: choiceId } };

@@ -1,12 +1,14 @@
 import { refusalHeaders } from '../platform/http/limit-headers.js';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { AnswerBudget } from '../platform/http/shares/answer-budget.js';
 import type { DoorResponse } from '../platform/http/http.types.js';
 import { EventStream } from '../platform/http/streams/event-stream.js';
 import { SseStreams } from '../platform/http/streams/sse-streams.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { weightOf } from '../kernel/weight.js';
+import { formatEvent } from '../protocol/sse.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
 
 /** Sends a JSON document as the whole answer. */
@@ -28,7 +30,7 @@ export function sendJson(
 export function sendErrorEvent(response: DoorResponse, body: unknown): void {
   response
     .writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
-    .end(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
+    .end(formatEvent({ event: 'error', data: JSON.stringify(body) }));
 }
 
 /** Sets the headers of an error; they do not depend on its body. */
@@ -49,53 +51,65 @@ export interface Framing {
 /** How long a stream waits for its first event before it sends the headers, in milliseconds. */
 const firstEventWaitMs = 1_000;
 
-/** Writes answers that may be large; limits the memory of each caller's answers (X2.5). */
+/** Writes answers that may be large; limits the memory of each caller's answers. */
 @Injectable()
 export class Replies {
   constructor(
     private readonly streams: SseStreams,
     private readonly budget: AnswerBudget,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
+
+  /** Logs a failure of the gateway itself; the errors of callers are in their answers. */
+  logFailure(err: unknown, requestId: string): void {
+    if (RialtoError.from(err).code === 'internal') this.log.error({ err, requestId }, 'a request failed');
+  }
 
   /**
    * Sends a result as the whole answer. Throws `rate_limited` and `unavailable` when the pending answers use too much
    * memory.
    */
-  async json(response: DoorResponse, status: number, body: unknown, contentType?: string): Promise<void> {
-    await this.budget.admit(response, weightOf(body));
+  async sendResult(response: DoorResponse, status: number, body: unknown, contentType?: string): Promise<void> {
+    await this.budget.waitForShare(response, weightOf(body));
     if (!response.destroyed) sendJson(response, status, body, contentType);
+  }
+
+  /** Opens the stream of an answer, and counts it until it closes. Throws `rate_limited`. */
+  openStream(ctx: CallContext, response: DoorResponse): EventStream {
+    const stream = new EventStream(response);
+    this.streams.hold(ctx, stream, { hint: true });
+    return stream;
   }
 
   /**
    * Sends a stream. Waits a moment for the first event before the headers, so that an earlier error is thrown and
    * becomes a plain error. Waits for slow readers. Ends the source when the reader has left.
    */
-  async stream(
+  async sendStream(
     ctx: CallContext,
     response: DoorResponse,
     events: AsyncGenerator<StreamedEvent, void>,
     framing: Framing,
   ): Promise<void> {
-    const stream = new EventStream(response);
+    const stream = this.openStream(ctx, response);
     const send = async (event: StreamedEvent): Promise<boolean> => {
       const release = await this.budget.part(response, weightOf(event.body), ctx);
       return stream.send(frameOf(event, framing)).finally(release);
     };
     try {
-      this.streams.hold(ctx, stream, { hint: true });
       const opening = events.next();
       if ((await Promise.race([opening, firstEventTimeout()])) === undefined) {
-        stream.open();
+        stream.writeHead();
         stream.flushHeaders();
       }
       const first = await opening;
       if (response.writableEnded || response.destroyed) return;
-      if (!response.headersSent) stream.open();
+      if (!response.headersSent) stream.writeHead();
       if (!first.done && !(await send(first.value))) return;
       for await (const event of events) if (!(await send(event))) return;
     } catch (error) {
       if (!response.headersSent) throw error;
-      stream.write(`event: error\ndata: ${JSON.stringify(framing.error(error))}\n\n`);
+      stream.write(formatEvent({ event: 'error', data: JSON.stringify(framing.error(error)) }));
     } finally {
       await events.return();
       if (response.headersSent) stream.end();
@@ -108,6 +122,6 @@ function firstEventTimeout(): Promise<undefined> {
 }
 
 function frameOf({ seq, body }: StreamedEvent, { event }: Framing): string {
-  const id = seq === undefined ? '' : `id: ${seq}\n`;
-  return `${id}data: ${JSON.stringify(event(body))}\n\n`;
+  const id = seq === undefined ? undefined : String(seq);
+  return formatEvent({ id, data: JSON.stringify(event(body)) });
 }

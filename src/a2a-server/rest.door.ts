@@ -51,34 +51,38 @@ export class RestDoor {
           return found && found.rest.length > 1 ? { name: found.name, operation: found.rest } : undefined;
         },
         handle: (request, response, target, params) =>
-          this.handle({ request, response, target, name: params.name!, path: params.operation! }),
+          this.handleRequest({ request, response, target, name: params.name!, path: params.operation! }),
       },
     ];
   }
 
-  private async handle(exchange: Exchange): Promise<void> {
+  private async handleRequest(exchange: Exchange): Promise<void> {
     const { request, response, path } = exchange;
     const version: A2aVersion = path.startsWith('/v1/') ? '0.3' : '1.0';
     try {
-      const arrival = await this.requests.open(request, response, exchange.name);
+      const arrival = await this.requests.identifyForAgent(request, response, exchange.name);
       const match = matchRest(request.method ?? '', path);
       if (!match) throw new RialtoError('method_not_found', { message: 'no such operation at this path' });
       if ('allow' in match) {
         response.setHeader('Allow', match.allow.join(', '));
         throw new RialtoError('method_not_allowed');
       }
-      await this.serve(exchange, arrival, match);
+      await this.runOperation(exchange, arrival, match);
     } catch (error) {
-      this.refuse(exchange, version, error);
+      this.sendError(exchange, version, error);
     }
   }
 
-  private async serve({ request, response, target }: Exchange, arrival: A2aRequest, match: RestMatch): Promise<void> {
+  private async runOperation(
+    { request, response, target }: Exchange,
+    arrival: A2aRequest,
+    match: RestMatch,
+  ): Promise<void> {
     const { version } = match;
     const negotiated = restVersion(versionHeader(request, target.query), version === '0.3');
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: arrival.agent.versions } });
-    const asked = this.requests.ask(arrival, version, request, response);
-    const body = await this.bodyOf(request);
+    const asked = this.requests.readHeaders(arrival, version, request, response);
+    const body = await this.readBody(request);
     const decoded = decodeRest(match, target.query, body, { newId });
     if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
     if (match.stream) {
@@ -86,9 +90,9 @@ export class RestDoor {
         event: (event: Parameters<typeof encodeRestEvent>[1]) => encodeRestEvent(version, event),
         error: (error: unknown) => httpError(error, this.errorOptions(request, version)).body,
       };
-      return this.replies.stream(asked.ctx, response, this.operations.stream(asked, decoded), framing);
+      return this.replies.sendStream(asked.ctx, response, this.operations.streamOperation(asked, decoded), framing);
     }
-    const value = await this.operations.run(asked, decoded);
+    const value = await this.operations.runOperation(asked, decoded);
     if (response.destroyed) return;
     const answer = encodeRestResult(
       version,
@@ -97,11 +101,11 @@ export class RestDoor {
     );
     if (answer === undefined) return void response.writeHead(match.successStatus).end();
     const isCreated = hasKey(asked, decoded) && !response.hasHeader(replayedHeader);
-    await this.replies.json(response, isCreated ? 201 : match.successStatus, answer, typeOfAnswer(request));
+    await this.replies.sendResult(response, isCreated ? 201 : match.successStatus, answer, typeOfAnswer(request));
   }
 
   /** Reads the body; without text it is undefined, with any declared type. */
-  private async bodyOf(request: DoorRequest): Promise<Json | undefined> {
+  private async readBody(request: DoorRequest): Promise<Json | undefined> {
     if (request.method !== 'POST') return undefined;
     const text = await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES);
     if (text.trim() === '') return undefined;
@@ -112,7 +116,7 @@ export class RestDoor {
     throw new RialtoError('invalid_params', { message: `the body: ${parsed.reason}`, violations });
   }
 
-  private refuse({ request, response }: Exchange, version: A2aVersion, thrown: unknown): void {
+  private sendError({ request, response }: Exchange, version: A2aVersion, thrown: unknown): void {
     if (response.headersSent || response.destroyed) return void response.destroy();
     const error = RialtoError.from(thrown);
     const { requestId } = request;
@@ -136,9 +140,7 @@ function hasKey({ idempotencyKey }: Asked, { operation }: DecodedOperation): boo
   return (idempotencyKey ?? operation.params.idempotencyKey) !== undefined;
 }
 
-/**
- * Content type that the caller accepts or sends, if it is one of the two of A2A; plain JSON otherwise (a2a.md 1.13).
- */
+/** Content type that the caller accepts or sends, if it is one of the two of A2A; plain JSON otherwise. */
 function typeOfAnswer({ headers }: DoorRequest): string {
   const named = headers.accept?.includes(a2aJson) || headers['content-type']?.startsWith(a2aJson);
   return named ? a2aJson : 'application/json';

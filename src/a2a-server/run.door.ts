@@ -2,14 +2,14 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { whenGone } from '../platform/http/caller-gone.js';
-import { EventStream } from '../platform/http/streams/event-stream.js';
+import type { EventStream } from '../platform/http/streams/event-stream.js';
 import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.types.js';
 import { sendProblem } from '../platform/http/problem.js';
-import { SseStreams } from '../platform/http/streams/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { ContextService } from '../policy/context.service.js';
 import { runEvent } from '../protocol/a2a/run/run-event.js';
 import { runView, type RunWebhook } from '../protocol/a2a/run/run-view.js';
+import { formatEvent } from '../protocol/sse.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
 import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
 import { WebhookService } from '../webhooks/webhook.service.js';
@@ -26,7 +26,6 @@ export class RunDoor {
     private readonly contexts: ContextService,
     private readonly tasks: TaskService,
     private readonly webhooks: WebhookService,
-    private readonly streams: SseStreams,
     private readonly replies: Replies,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -35,19 +34,19 @@ export class RunDoor {
   routes(): HotRoute[] {
     return [
       this.route('GET', '', 'A task as a run: flat, with the whole task', (ctx, _request, response, id) =>
-        this.show(ctx, response, id),
+        this.showRun(ctx, response, id),
       ),
       this.route(
         'POST',
         '/cancel',
         'Cancel a run; a run that has ended is returned unchanged',
-        (ctx, _request, response, id) => this.cancel(ctx, response, id),
+        (ctx, _request, response, id) => this.cancelRun(ctx, response, id),
       ),
       this.route(
         'GET',
         '/events',
         'Stream of the state changes of a run, from the first one',
-        (ctx, request, response, id) => this.follow(ctx, request, response, id),
+        (ctx, request, response, id) => this.followRun(ctx, request, response, id),
       ),
     ];
   }
@@ -64,7 +63,7 @@ export class RunDoor {
       },
       handle: async (request, response, _target, params) => {
         try {
-          const ctx = await this.contexts.open(request, 'a2a', whenGone(response)());
+          const ctx = await this.contexts.openContext(request, 'a2a', whenGone(response)());
           await answer(ctx, request, response, params.id!);
         } catch (thrown) {
           const error = RialtoError.from(thrown);
@@ -77,13 +76,13 @@ export class RunDoor {
     };
   }
 
-  private async show(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
+  private async showRun(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
     const task = await this.tasks.get(ctx, undefined, id);
     await this.sendRun(response, task, await this.webhooks.ofRun(task.id));
   }
 
   /** Cancels a run. A run that has ended is returned unchanged and without an error (RY-21). */
-  private async cancel(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
+  private async cancelRun(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
     try {
       await this.sendRun(response, await this.tasks.cancel(ctx, undefined, id));
     } catch (error) {
@@ -92,17 +91,16 @@ export class RunDoor {
     }
   }
 
-  private async follow(ctx: CallContext, request: DoorRequest, response: DoorResponse, id: string): Promise<void> {
+  private async followRun(ctx: CallContext, request: DoorRequest, response: DoorResponse, id: string): Promise<void> {
     const last = Number(request.headers['last-event-id'] ?? 0);
     const after = Number.isInteger(last) && last > 0 ? last : 0;
     const task = await this.tasks.get(ctx, undefined, id);
+    const stream = this.replies.openStream(ctx, response);
     const events = this.tasks.subscribe(ctx, undefined, id, { after, signal: ctx.signal });
-    const stream = new EventStream(response);
     try {
-      this.streams.hold(ctx, stream, { hint: true });
-      stream.open();
+      stream.writeHead();
       for await (const event of events) if (!(await this.sendChange(ctx, stream, task, event))) return;
-      stream.end('event: end\ndata: {}\n\n');
+      stream.end(formatEvent({ event: 'end', data: '{}' }));
     } finally {
       await events.return();
       if (response.headersSent) stream.end();
@@ -122,10 +120,10 @@ export class RunDoor {
     const isLast = isEnded({ state: change.status.state });
     const now = isLast ? await this.tasks.get(ctx, undefined, task.id) : task;
     const data = JSON.stringify(runEvent(taskView(now), change, seq, task.agentName));
-    return stream.send(`id: ${seq}\ndata: ${data}\n\n`);
+    return stream.send(formatEvent({ id: String(seq), data }));
   }
 
   private sendRun(response: DoorResponse, task: StoredTask, webhook?: RunWebhook): Promise<void> {
-    return this.replies.json(response, 200, runView(taskView(task), task.agentName, webhook));
+    return this.replies.sendResult(response, 200, runView(taskView(task), task.agentName, webhook));
   }
 }

@@ -60,11 +60,11 @@ export class WakeDoor {
       methods: ['POST'],
       summary: row.summary,
       match: exactPath(row.path),
-      handle: (request, response) => this.handle(row, request, response),
+      handle: (request, response) => this.handleRequest(row, request, response),
     }));
   }
 
-  private async handle({ member, wake }: Wakeable, request: DoorRequest, response: DoorResponse): Promise<void> {
+  private async handleRequest({ member, wake }: Wakeable, request: DoorRequest, response: DoorResponse): Promise<void> {
     try {
       const id = await this.verified(request, member);
       sendJson(response, 200, { ok: true, [member]: id, woken: await wake(id) });

@@ -5,6 +5,7 @@ import { SocketDoor } from '../platform/http/server/socket-door.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 import { A2eDoor } from './sockets/a2e.door.js';
+import { AgentServers } from './sockets/agent-servers.js';
 import { AgentSockets } from './sockets/agent-sockets.js';
 import { FeatureMessages } from './messages/feature-messages.js';
 import { McpPlugin } from './messages/mcp-plugin.js';
@@ -14,11 +15,12 @@ import { ServerMessages } from './messages/server-messages.js';
 import { ServersInSight } from './messages/servers-in-sight.js';
 import { ToolMessages } from './messages/tool-messages.js';
 
-/** Module 14: the door for agents that speak A2E. They use MCP servers by messages. */
+/** Module 15: the door for agents that speak A2E. They use MCP servers by messages. */
 @Module({
   imports: [AuditModule, PolicyModule, UpstreamsModule],
   providers: [
     A2eDoor,
+    AgentServers,
     AgentSockets,
     MessageDispatcher,
     MessageAudit,

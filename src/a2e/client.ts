@@ -140,7 +140,7 @@ export class A2EClient {
         withCallTimeout(options),
       );
     if ((await this.findTool(name, options)).length === 0) throw noServerFor(name);
-    if (toolApi) return this.index.at(name, known, ({ toolName }) => toolApi.callTool(toolName, args));
+    if (toolApi) return this.index.callAtServer(name, known, ({ toolName }) => toolApi.callTool(toolName, args));
     return this.request('mcp/call_tool', { tool: name, arguments: args, strategy: known }, withCallTimeout(options));
   }
 
@@ -241,7 +241,7 @@ export class A2EClient {
   private hearer(): SocketHearer {
     return {
       query: () => `?capabilities=${this.capabilities().join(',')}`,
-      heard: (message) => this.heard(message),
+      heard: (message) => this.receiveMessage(message),
       opened: () => this.resubscribe(),
       closed: () => {
         this.isIndexed = false;
@@ -259,14 +259,14 @@ export class A2EClient {
     for (const uri of this.subscribed) void this.subscribeResource(uri).catch(() => undefined);
   }
 
-  private heard(message: A2eMessage): void {
-    if (message.type !== pushType) return void this.answer(message).catch(() => undefined);
+  private receiveMessage(message: A2eMessage): void {
+    if (message.type !== pushType) return void this.answerQuestion(message).catch(() => undefined);
     const push = message.payload as unknown as Push;
     if (push.method === 'notifications/servers/changed') this.isIndexed = false;
     for (const listener of this.pushListeners) listener(push);
   }
 
-  private async answer({ type, id, payload }: A2eMessage): Promise<void> {
+  private async answerQuestion({ type, id, payload }: A2eMessage): Promise<void> {
     const answerType = type.replace(/req$/, 'resp');
     const send = (body: JsonObject): Promise<void> =>
       this.channel.send(newMessage(answerType, { req_id: id, ...body }), { timeoutMs: rpcMs });

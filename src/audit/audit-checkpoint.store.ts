@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import type { OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
+import { positional } from '../platform/database/sql.js';
 import { genesisHash, type ChainState } from './chain.js';
 import { checkpointHash, type AnchoredCheckpoint, type PlainStatement, type Signed } from './checkpoint.js';
 
@@ -23,9 +24,9 @@ export interface CheckpointRow {
 
 /** A stored checkpoint, with the hash of the chain at its sequence. */
 export interface StoredCheckpoint {
-  /** Statement and signature in the format of the previous version. Every row has them. */
+  /** Statement and signature in the format of the previous version. Every row has them; an export has no signature. */
   readonly plain: PlainStatement;
-  readonly plainSignature: string;
+  readonly plainSignature?: string;
   readonly kid: string;
   /** Undefined in rows that were written before checkpoints got numbers. */
   readonly numbered?: AnchoredCheckpoint;
@@ -50,8 +51,8 @@ export interface Prefix extends ChainState {
 }
 
 /** Columns of a row `p` that `storedOf` reads. */
-export const checkpointColumns =
-  'p.org_id, p.number, p.prev_hash, p.sequence, p.hash, p.at, p.kid, p.signature, p.chain_signature, p.cut, p.removed_to';
+export const checkpointColumns = `p.org_id, p.number, p.prev_hash, p.sequence, p.hash, p.at, p.kid, p.signature,
+    p.chain_signature, p.cut, p.removed_to`;
 
 /** Reads and writes checkpoints of the audit, and drops the events and checkpoints before a cut. */
 @Injectable()
@@ -62,10 +63,19 @@ export class AuditCheckpointStore {
   async unsignedOrgs(): Promise<OrgId[]> {
     const rows = await this.pg.rows<{ org: OrgId }>(
       'audit-unsigned-orgs',
-      `select o.id as org from orgs o
-       cross join lateral (select c.sequence from audit_chain c where c.org_id = o.id order by c.sequence desc limit 1) head
-       where head.sequence > coalesce((select p.sequence from audit_checkpoints p where p.org_id = o.id and p.number > 0 and not p.cut
-         order by p.number desc limit 1), 0)`,
+      `
+      select o.id as org
+      from orgs o
+      cross join lateral (
+        select c.sequence from audit_chain c where c.org_id = o.id order by c.sequence desc limit 1
+      ) head
+      where head.sequence > coalesce((
+        select p.sequence
+        from audit_checkpoints p
+        where p.org_id = o.id and p.number > 0 and not p.cut
+        order by p.number desc
+        limit 1
+      ), 0)`,
     );
     return rows.map(({ org }) => org);
   }
@@ -78,7 +88,9 @@ export class AuditCheckpointStore {
     const client = await this.pg.connect();
     try {
       await client.query('begin');
-      await client.query(`select pg_advisory_xact_lock(hashtextextended('audit:' || $1::text, 0))`, [org]);
+      await client.query(
+        positional(`select pg_advisory_xact_lock(hashtextextended('audit:' || :org::text, 0))`, { org }),
+      );
       await work(client);
       await client.query('commit');
     } catch (error) {
@@ -92,19 +104,35 @@ export class AuditCheckpointStore {
   /** Returns the end of a chain; undefined when a numbered checkpoint already covers it. */
   async unsignedHead(client: PoolClient, org: OrgId): Promise<ChainState | undefined> {
     const { rows } = await client.query<{ sequence: string; hash: string }>(
-      `select head.sequence, head.hash from (select sequence, hash from audit_chain where org_id = $1 order by sequence desc limit 1) head
-       where head.sequence > coalesce((select sequence from audit_checkpoints where org_id = $1 and number > 0 and not cut
-         order by number desc limit 1), 0)`,
-      [org],
+      positional(
+        `
+        select head.sequence, head.hash
+        from (select sequence, hash from audit_chain where org_id = :org order by sequence desc limit 1) head
+        where head.sequence > coalesce((
+          select sequence
+          from audit_checkpoints
+          where org_id = :org and number > 0 and not cut
+          order by number desc
+          limit 1
+        ), 0)`,
+        { org },
+      ),
     );
     return rows[0] && { sequence: Number(rows[0].sequence), hash: rows[0].hash };
   }
 
   /** Returns number and hash of the last numbered checkpoint; number 0 when there is none. */
-  async last(client: PoolClient, org: OrgId): Promise<{ number: number; hash: string }> {
+  async lastNumbered(client: PoolClient, org: OrgId): Promise<{ number: number; hash: string }> {
     const { rows } = await client.query<CheckpointRow>(
-      `select ${checkpointColumns} from audit_checkpoints p where p.org_id = $1 and p.number > 0 order by p.number desc limit 1`,
-      [org],
+      positional(
+        `
+        select ${checkpointColumns}
+        from audit_checkpoints p
+        where p.org_id = :org and p.number > 0
+        order by p.number desc
+        limit 1`,
+        { org },
+      ),
     );
     const last = rows[0] && storedOf(rows[0]).numbered;
     return last ? { number: last.number, hash: checkpointHash(last) } : { number: 0, hash: genesisHash };
@@ -114,11 +142,18 @@ export class AuditCheckpointStore {
   async olderThan(days: number): Promise<Prefix[]> {
     const rows = await this.pg.rows<{ org: OrgId; sequence: string; hash: string }>(
       'audit-prefixes',
-      `select c.org_id as org, c.sequence, c.hash from audit_chain c join (
-         select c.org_id, min(c.sequence) filter (where e.at >= now() - make_interval(days => $1::int)) as kept, max(c.sequence) as last
-         from audit_chain c join audit_events e on e.id = c.event_id group by c.org_id
-       ) p on p.org_id = c.org_id and c.sequence = coalesce(p.kept, p.last + 1) - 1`,
-      [days],
+      `
+      select c.org_id as org, c.sequence, c.hash
+      from audit_chain c
+      join (
+        select
+          c.org_id,
+          min(c.sequence) filter (where e.at >= now() - make_interval(days => :days::int)) as kept,
+          max(c.sequence) as last
+        from audit_chain c join audit_events e on e.id = c.event_id
+        group by c.org_id
+      ) p on p.org_id = c.org_id and c.sequence = coalesce(p.kept, p.last + 1) - 1`,
+      { days },
     );
     return rows.map(({ org, sequence, hash }) => ({ org, sequence: Number(sequence), hash }));
   }
@@ -129,38 +164,61 @@ export class AuditCheckpointStore {
    */
   async droppableTo(client: PoolClient, org: OrgId, sequence: number, last: number): Promise<number> {
     const { rows } = await client.query<{ number: string | null }>(
-      'select min(number) - 1 as number from audit_checkpoints where org_id = $1 and number > 0 and not cut and sequence > $2',
-      [org, sequence],
+      positional(
+        `
+        select min(number) - 1 as number
+        from audit_checkpoints
+        where org_id = :org and number > 0 and not cut and sequence > :sequence`,
+        { org, sequence },
+      ),
     );
     return Number(rows[0]?.number ?? last);
   }
 
   /** Returns whether the chain still has an event. */
   async isChained(client: PoolClient, org: OrgId, sequence: number): Promise<boolean> {
-    const { rows } = await client.query('select from audit_chain where org_id = $1 and sequence = $2', [org, sequence]);
+    const { rows } = await client.query(
+      positional('select from audit_chain where org_id = :org and sequence = :sequence', { org, sequence }),
+    );
     return rows.length > 0;
   }
 
   /** Drops the start of a chain: events up to a sequence and checkpoints up to a number. */
-  async drop(client: PoolClient, org: OrgId, sequence: number, removedTo: number): Promise<void> {
+  async dropPrefix(client: PoolClient, org: OrgId, sequence: number, removedTo: number): Promise<void> {
     await client.query(`set local rialto.audit_cut = 'on'`);
     await client.query(
-      `delete from audit_checkpoints where org_id = $1 and (number = 0 and sequence <= $2 or number > 0 and number <= $3)`,
-      [org, sequence, removedTo],
+      positional(
+        `
+        delete from audit_checkpoints
+        where org_id = :org and (number = 0 and sequence <= :sequence or number > 0 and number <= :removedTo)`,
+        { org, sequence, removedTo },
+      ),
     );
     await client.query(
-      `with gone as (delete from audit_chain where org_id = $1 and sequence <= $2 returning event_id)
-       delete from audit_events e using gone where e.id = gone.event_id`,
-      [org, sequence],
+      positional(
+        `
+        with gone as (
+          delete from audit_chain where org_id = :org and sequence <= :sequence returning event_id
+        )
+        delete from audit_events e
+        using gone
+        where e.id = gone.event_id`,
+        { org, sequence },
+      ),
     );
   }
 
-  async add(client: PoolClient, { statement, kid, signature, plainSignature }: Signed): Promise<void> {
+  async insertCheckpoint(client: PoolClient, { statement, kid, signature, plainSignature }: Signed): Promise<void> {
     const { orgId, number, prevHash, sequence, hash, at, cut = false, removedTo = null } = statement;
     await client.query(
-      `insert into audit_checkpoints (org_id, number, prev_hash, sequence, hash, at, cut, removed_to, kid, signature, chain_signature)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-      [orgId, number, prevHash, sequence, hash, at, cut, removedTo, kid, plainSignature, signature],
+      positional(
+        `
+        insert into audit_checkpoints
+          (org_id, number, prev_hash, sequence, hash, at, cut, removed_to, kid, signature, chain_signature)
+        values
+          (:orgId, :number, :prevHash, :sequence, :hash, :at, :cut, :removedTo, :kid, :plainSignature, :signature)`,
+        { orgId, number, prevHash, sequence, hash, at, cut, removedTo, kid, plainSignature, signature },
+      ),
     );
   }
 
@@ -168,32 +226,42 @@ export class AuditCheckpointStore {
   async newestCut(org: OrgId): Promise<Cut | undefined> {
     const [row] = await this.pg.rows<Pick<CheckpointRow, 'sequence' | 'hash' | 'removed_to'>>(
       'audit-newest-cut',
-      'select sequence, hash, removed_to from audit_checkpoints where org_id = $1 and cut order by sequence desc limit 1',
-      [org],
+      `
+      select sequence, hash, removed_to
+      from audit_checkpoints
+      where org_id = :org and cut
+      order by sequence desc
+      limit 1`,
+      { org },
     );
     return row && { sequence: Number(row.sequence), hash: row.hash, removedTo: Number(row.removed_to ?? 0) };
   }
 
   /** Returns a page of checkpoints in their order, those without a number first. */
-  async page(org: OrgId, after: CheckpointCursor, limit: number): Promise<StoredCheckpoint[]> {
+  async findPage(org: OrgId, after: CheckpointCursor, limit: number): Promise<StoredCheckpoint[]> {
     const rows = await this.pg.rows<CheckpointRow>(
       'audit-checkpoint-page',
-      `select ${checkpointColumns}, c.hash as chain_hash from audit_checkpoints p
-       left join audit_chain c on c.org_id = p.org_id and c.sequence = p.sequence
-       where p.org_id = $1 and (p.number, p.sequence, p.cut) > ($2::bigint, $3::bigint, $4::boolean)
-       order by p.number, p.sequence, p.cut limit $5`,
-      [org, after.number, after.sequence, after.cut, limit],
+      `
+      select ${checkpointColumns}, c.hash as chain_hash
+      from audit_checkpoints p
+      left join audit_chain c on c.org_id = p.org_id and c.sequence = p.sequence
+      where p.org_id = :org and (p.number, p.sequence, p.cut) > (:number::bigint, :sequence::bigint, :cut::boolean)
+      order by p.number, p.sequence, p.cut
+      limit :limit`,
+      { org, number: after.number, sequence: after.sequence, cut: after.cut, limit },
     );
     return rows.map(storedOf);
   }
 
   /** Returns numbered checkpoints of several orgs, by org and number. */
-  async named(places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'number'>[]): Promise<AnchoredCheckpoint[]> {
+  async findNumbered(places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'number'>[]): Promise<AnchoredCheckpoint[]> {
     const rows = await this.pg.rows<CheckpointRow>(
       'audit-checkpoints-named',
-      `select ${checkpointColumns} from unnest($1::uuid[], $2::bigint[]) as wanted(org_id, number)
-       join audit_checkpoints p on p.org_id = wanted.org_id and p.number = wanted.number and p.number > 0`,
-      [places.map(({ orgId }) => orgId), places.map(({ number }) => number)],
+      `
+      select ${checkpointColumns}
+      from unnest(:orgs::uuid[], :numbers::bigint[]) as wanted(org_id, number)
+      join audit_checkpoints p on p.org_id = wanted.org_id and p.number = wanted.number and p.number > 0`,
+      { orgs: places.map(({ orgId }) => orgId), numbers: places.map(({ number }) => number) },
     );
     return rows.map((row) => storedOf(row).numbered!);
   }
@@ -202,13 +270,15 @@ export class AuditCheckpointStore {
   async chainHashes(
     places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'sequence'>[],
   ): Promise<{ orgId: string; sequence: number; hash: string }[]> {
-    const rows = await this.pg.rows<{ org_id: string; sequence: string; hash: string }>(
+    const rows = await this.pg.rows<{ orgId: string; sequence: string; hash: string }>(
       'audit-chain-hashes',
-      `select distinct c.org_id, c.sequence, c.hash from unnest($1::uuid[], $2::bigint[]) as wanted(org_id, sequence)
-       join audit_chain c on c.org_id = wanted.org_id and c.sequence = wanted.sequence`,
-      [places.map(({ orgId }) => orgId), places.map(({ sequence }) => sequence)],
+      `
+      select distinct c.org_id as "orgId", c.sequence, c.hash
+      from unnest(:orgs::uuid[], :sequences::bigint[]) as wanted(org_id, sequence)
+      join audit_chain c on c.org_id = wanted.org_id and c.sequence = wanted.sequence`,
+      { orgs: places.map(({ orgId }) => orgId), sequences: places.map(({ sequence }) => sequence) },
     );
-    return rows.map((row) => ({ orgId: row.org_id, sequence: Number(row.sequence), hash: row.hash }));
+    return rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
   }
 }
 

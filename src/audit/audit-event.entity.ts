@@ -124,6 +124,27 @@ export class AuditAnchorEntity {
   at: Date;
 }
 
+/** A key that seals the personal facts of one subject. Its deletion makes them unreadable. */
+@Entity('audit_subject_keys')
+@Index('ix_audit_subject_keys_subject', ['orgId', 'subject'])
+export class AuditSubjectKeyEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_audit_subject_keys' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  orgId: OrgId;
+
+  /** The caller, as `kind:id`. */
+  @Column('text')
+  subject: string;
+
+  @Column('text')
+  sealed: string;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt: Date;
+}
+
 /** The signing keys of the deployment, with sealed private keys. */
 @Entity('signing_keys')
 export class SigningKeyEntity {

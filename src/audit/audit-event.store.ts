@@ -20,9 +20,11 @@ export interface StoredEvent {
   at: Date;
   event: AuditEvent;
   sequence: string | null;
-  prev_hash: string | null;
+  prevHash: string | null;
   hash: string | null;
 }
+
+const eventColumns = 'e.id, e.at, e.event, c.sequence, c.prev_hash as "prevHash", c.hash';
 
 /** Reads audit events. Changes no row. */
 @Injectable()
@@ -38,32 +40,42 @@ export class AuditEventStore {
   ): Promise<StoredEvent[]> {
     return this.pg.rows<StoredEvent>(
       'audit-find',
-      `select e.id, e.at, e.event, c.sequence, c.prev_hash, c.hash from audit_events e left join audit_chain c on c.event_id = e.id
-       where e.org_id = $1 and ($2::text is null or e.type = $2) and ($3::text is null or e.session_id = $3)
-         and ($4::text is null or (e.event->'decision'->>'allowed')::boolean = ($4 = 'allow'))
-         and ($5::timestamptz is null or e.at >= $5) and ($6::timestamptz is null or e.at < $6)
-         and ($7::timestamptz is null or (e.at, e.id) < ($7::timestamptz, $8::uuid)) and (not $9::boolean or e.event ? 'action')
-       order by e.at desc, e.id desc limit $10`,
-      [
+      `
+      select ${eventColumns}
+      from audit_events e left join audit_chain c on c.event_id = e.id
+      where e.org_id = :org
+        and (:type::text is null or e.type = :type)
+        and (:sessionId::text is null or e.session_id = :sessionId)
+        and (:decision::text is null or (e.event->'decision'->>'allowed')::boolean = (:decision = 'allow'))
+        and (:from::timestamptz is null or e.at >= :from)
+        and (:to::timestamptz is null or e.at < :to)
+        and (:afterAt::timestamptz is null or (e.at, e.id) < (:afterAt::timestamptz, :afterId::uuid))
+        and (not :actsOnly::boolean or e.event ? 'action')
+      order by e.at desc, e.id desc
+      limit :limit`,
+      {
         org,
-        filter.type ?? null,
-        filter.sessionId ?? null,
-        filter.decision ?? null,
-        filter.from ?? null,
-        filter.to ?? null,
-        after?.at ?? null,
-        after?.id ?? null,
-        filter.actsOnly ?? false,
-        limit + 1,
-      ],
+        type: filter.type ?? null,
+        sessionId: filter.sessionId ?? null,
+        decision: filter.decision ?? null,
+        from: filter.from ?? null,
+        to: filter.to ?? null,
+        afterAt: after?.at ?? null,
+        afterId: after?.id ?? null,
+        actsOnly: filter.actsOnly ?? false,
+        limit: limit + 1,
+      },
     );
   }
 
   async findEvent(org: OrgId, id: string): Promise<StoredEvent | undefined> {
     const [row] = await this.pg.rows<StoredEvent>(
       'audit-one',
-      `select e.id, e.at, e.event, c.sequence, c.prev_hash, c.hash from audit_events e left join audit_chain c on c.event_id = e.id where e.org_id = $1 and e.id = $2`,
-      [org, id],
+      `
+      select ${eventColumns}
+      from audit_events e left join audit_chain c on c.event_id = e.id
+      where e.org_id = :org and e.id = :id`,
+      { org, id },
     );
     return row;
   }
@@ -73,20 +85,24 @@ export class AuditEventStore {
    * removed, because one of them was changed.
    */
   async linksAfter(org: OrgId, sequence: number, limit: number): Promise<ChainLink[]> {
-    const rows = await this.pg.rows<{ sequence: string; prev_hash: string; hash: string; event: unknown }>(
+    const rows = await this.pg.rows<Omit<ChainLink, 'sequence'> & { sequence: string }>(
       'audit-links',
-      `select c.sequence, c.prev_hash, c.hash, e.event from audit_chain c
-       left join audit_events e on e.id = c.event_id and e.org_id = c.org_id and e.id::text = e.event->>'id' and e.org_id::text = e.event->>'orgId'
-         and e.type = e.event->>'type' and e.at = (e.event->>'at')::timestamptz and e.session_id is not distinct from e.event->>'sessionId'
-       where c.org_id = $1 and c.sequence > $2 order by c.sequence limit $3`,
-      [org, sequence, limit],
+      `
+      select c.sequence, c.prev_hash as "prevHash", c.hash, e.event
+      from audit_chain c
+      left join audit_events e on e.id = c.event_id
+        and e.org_id = c.org_id
+        and e.id::text = e.event->>'id'
+        and e.org_id::text = e.event->>'orgId'
+        and e.type = e.event->>'type'
+        and e.at = (e.event->>'at')::timestamptz
+        and e.session_id is not distinct from e.event->>'sessionId'
+      where c.org_id = :org and c.sequence > :sequence
+      order by c.sequence
+      limit :limit`,
+      { org, sequence, limit },
     );
-    return rows.map((row) => ({
-      sequence: Number(row.sequence),
-      prevHash: row.prev_hash,
-      hash: row.hash,
-      event: row.event,
-    }));
+    return rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
   }
 
   /**
@@ -96,20 +112,38 @@ export class AuditEventStore {
   async countUnsealed(org: OrgId): Promise<{ unsealed: number; orphans: number }> {
     const [row] = await this.pg.rows<{ unsealed: number; orphans: number }>(
       'audit-unsealed',
-      `select count(*)::int as unsealed, (count(*) filter (where p.event_id is null))::int as orphans
-       from audit_events e left join audit_pending p on p.org_id = e.org_id and p.event_id = e.id
-       where e.org_id = $1 and not exists (select from audit_chain c where c.event_id = e.id)`,
-      [org],
+      `
+      select count(*)::int as unsealed, (count(*) filter (where p.event_id is null))::int as orphans
+      from audit_events e left join audit_pending p on p.org_id = e.org_id and p.event_id = e.id
+      where e.org_id = :org and not exists (select from audit_chain c where c.event_id = e.id)`,
+      { org },
     );
     return row!;
+  }
+
+  /** Returns when an org was created, also when it is deleted; undefined for an unknown one. */
+  async orgSince(id: OrgId): Promise<Date | undefined> {
+    const [row] = await this.pg.rows<{ since: Date }>(
+      'audit-org-since',
+      'select created_at as since from orgs where id = :id',
+      { id },
+    );
+    return row?.since;
   }
 
   /** Returns every org that has or had an audit; deleted orgs keep theirs. */
   async orgs(): Promise<{ id: OrgId; slug: string | null }[]> {
     return this.pg.rows(
       'audit-orgs',
-      `select id, o.slug from (select id from orgs union select org_id from audit_checkpoints union select org_id from audit_chain) known
-       left join orgs o using (id) order by o.slug, id`,
+      `
+      select id, o.slug
+      from (
+        select id from orgs
+        union select org_id from audit_checkpoints
+        union select org_id from audit_chain
+      ) known
+      left join orgs o using (id)
+      order by o.slug, id`,
     );
   }
 }

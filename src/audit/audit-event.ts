@@ -1,10 +1,15 @@
 import { hash } from 'node:crypto';
+import { callerOf } from '../kernel/call-context.js';
 import { storableText, type JsonObject } from '../kernel/json.js';
 import { actions } from '../kernel/verbs.js';
 import type { Act, ActEnd } from '../kernel/verb-bus.js';
 import { redact } from '../platform/secrets/redact.js';
+import { subjectOf, type PersonalFacts, type SealedFacts } from './personal/personal-facts.js';
 
-/** An audit event, as it is stored, hashed and shown. Of arguments it has the size and hash, never the content. */
+/**
+ * An audit event, as it is stored and hashed. Personal facts are only in `sealed`. Of arguments it has the size and
+ * hash, never the content.
+ */
 export interface AuditEvent {
   id: string;
   orgId: string;
@@ -12,10 +17,12 @@ export interface AuditEvent {
   at: string;
   /** The Cedar action of an act, or the name of a security fact such as `token.tenant_mismatch`. */
   type: string;
+  /** Absent in an event without personal facts, and in one that was written before they were sealed. */
+  sealed?: SealedFacts[];
   [fact: string]: unknown;
 }
 
-/** The audit event of an act. */
+/** The audit event of an act, with its personal facts as far as they can be read. */
 export interface ActEvent extends AuditEvent {
   verb: string;
   /** The alias of a tool (RE-09), even when the caller used another name. */
@@ -23,14 +30,21 @@ export interface ActEvent extends AuditEvent {
   /** The name that the caller used for a tool. */
   calledAs?: string;
   action: string;
-  principal: { kind: string; id: string; role: string };
+  principal: { kind: string; id?: string; role: string };
   resource: { type: string; id: string };
   sessionId: string;
   requestId: string;
   surface: string;
   outcome: string;
   durationMs: number;
-  decision?: { allowed: boolean; policies: string[]; reason: string; version?: string };
+  decision?: {
+    allowed: boolean;
+    policies: string[];
+    reason?: string;
+    version?: string;
+    /** The approval that the act used, and the caller who gave it. */
+    approval?: { id: string; by?: string };
+  };
 }
 
 /** Returns whether an act is audited: writes always, reads only when they were denied (decisions: identity). */
@@ -38,10 +52,24 @@ export function isAudited(act: Pick<Act, 'action'>, end: ActEnd): boolean {
   return actions[act.action].kind === 'write' || end.outcome === 'denied';
 }
 
+/** An event, and the personal facts that are sealed into it. */
+export interface EventDraft<Event extends AuditEvent = AuditEvent> {
+  readonly event: Event;
+  readonly personal: readonly PersonalFacts[];
+}
+
+/** Returns the subjects of the facts in the event of an act: the caller, and the person who decided about it. */
+export function subjectsOf({ ctx, decision }: Pick<Act, 'ctx' | 'decision'>): string[] {
+  const caller = subjectOf(callerOf(ctx.principal));
+  const decider = decision?.by === undefined ? caller : subjectOf(decision.by);
+  return decider === caller ? [caller] : [caller, decider];
+}
+
 /** Returns the audit event of an ended act. Pure. */
-export function auditEventOf(act: Act, end: ActEnd): ActEvent {
+export function auditEventOf(act: Act, end: ActEnd): EventDraft<ActEvent> {
   const { principal } = act.ctx;
-  return {
+  const { decision } = act;
+  const event: ActEvent = {
     id: act.id,
     orgId: act.ctx.org.id,
     at: new Date(act.startedAt).toISOString(),
@@ -50,7 +78,7 @@ export function auditEventOf(act: Act, end: ActEnd): ActEvent {
     action: act.action,
     legacyAlias: act.legacyAlias && storableText(act.legacyAlias, 256),
     calledAs: act.calledAs && storableText(act.calledAs, 256),
-    principal: { kind: principal.kind, id: storableText(principal.id, 256), role: principal.role },
+    principal: { kind: principal.kind, role: principal.role },
     resource: { type: act.resource.type, id: storableText(act.resource.id, 256) },
     agentCardId: act.agent?.id,
     agentUrl: act.agent?.url,
@@ -60,17 +88,41 @@ export function auditEventOf(act: Act, end: ActEnd): ActEvent {
     surface: act.ctx.surface,
     depth: act.ctx.depth,
     traceId: act.ctx.trace?.traceId,
-    args: act.args && digest(act.args),
-    decision: act.decision && {
-      allowed: act.decision.allowed,
-      policies: [...act.decision.policies],
-      reason: storableText(act.decision.reason, 500),
-      version: act.decision.version,
+    decision: decision && {
+      allowed: decision.allowed,
+      policies: [...decision.policies],
+      ...(decision.by === undefined && { reason: storableText(decision.reason, 500) }),
+      version: decision.version,
+      ...(decision.approval && { approval: { id: decision.approval.id } }),
     },
     outcome: end.outcome,
     durationMs: end.durationMs,
-    error: end.error && { code: end.error.code, message: storableText(redact(end.error.message) as string, 500) },
+    error: end.error && { code: end.error.code },
   };
+  return { event, personal: personalFactsOf(act, end) };
+}
+
+/** The error of a denial repeats the reason of the decision, so it belongs to the person who decided. */
+function personalFactsOf(act: Act, end: ActEnd): PersonalFacts[] {
+  const { args, ctx, decision } = act;
+  const [caller, decider = caller] = subjectsOf(act) as [string, string?];
+  const error = end.error && { error: { message: storableText(redact(end.error.message) as string, 500) } };
+  const isDeciders = decision?.by !== undefined && end.outcome === 'denied';
+  const ofCaller: JsonObject = {
+    principal: { id: storableText(ctx.principal.id, 256) },
+    ...(args && { args: digest(args) }),
+    ...(error && !isDeciders && error),
+  };
+  if (decision?.by === undefined) return [{ subject: caller, facts: ofCaller }];
+  const { approval, by, reason } = decision;
+  const ofDecider: JsonObject = {
+    decision: { reason: storableText(reason, 500), ...(approval && { approval: { by: storableText(by, 300) } }) },
+    ...(error && isDeciders && error),
+  };
+  return [
+    { subject: caller, facts: ofCaller },
+    { subject: decider, facts: ofDecider },
+  ];
 }
 
 /** Returns size and hash of the arguments, as they are sent on. It never fails, so that every act can be recorded. */

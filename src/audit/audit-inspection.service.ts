@@ -2,13 +2,15 @@ import type { DataSource } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
 import type { Settings } from '../platform/config/settings.js';
 import { Pg } from '../platform/database/pg.js';
-import { SigningKeys, type PublicJwk, type SignatureCheck } from '../platform/secrets/signing-keys.js';
+import { publicKeyCheck, SigningKeys, type PublicJwk, type SignatureCheck } from '../platform/secrets/signing-keys.js';
 import { Vault } from '../platform/secrets/vault.js';
-import { AnchorComparison, type AnchoredOrg } from './anchor-comparison.js';
+import { AnchorComparison, type AnchoredOrg, type ComparedCheckpoints } from './anchors/anchor-comparison.js';
 import { AuditCheckpointStore } from './audit-checkpoint.store.js';
 import { AuditEventStore } from './audit-event.store.js';
 import { AuditVerificationService } from './audit-verification.service.js';
 import type { Verification } from './audit.types.js';
+import { ChainWalk } from './chain-walk.js';
+import { ExportedAudit } from './export/exported-audit.js';
 
 type Verdict = Verification['verdict'];
 
@@ -31,30 +33,59 @@ export interface AuditReport {
   readonly unreadable: number;
 }
 
+/** The source of an inspection: the database, or an export. */
+interface Inspected {
+  orgs(): Promise<{ id: OrgId; slug: string | null }[]>;
+  verify(org: OrgId): Promise<Verification>;
+  readonly checkpoints: ComparedCheckpoints;
+  readonly check: SignatureCheck;
+  readonly doubts: readonly string[];
+}
+
 /**
  * Inspects the audit for the `rialto` command. It is composed by hand, because no application runs around it. Changes
  * nothing.
  */
 export class AuditInspectionService {
-  private constructor(
-    private readonly events: AuditEventStore,
-    private readonly checkpoints: AuditCheckpointStore,
-    private readonly verification: AuditVerificationService,
-    private readonly check: SignatureCheck,
-  ) {}
+  private constructor(private readonly inspected: Inspected) {}
 
   /** Creates the service on a migrated database. `trusted` are public keys that were stored elsewhere. */
-  static open(dataSource: DataSource, settings: Settings, trusted: readonly PublicJwk[]): AuditInspectionService {
+  static open(dataSource: DataSource, settings: Settings, trusted: readonly PublicJwk[] = []): AuditInspectionService {
     const pg = Pg.of(dataSource);
     const keys = new SigningKeys(pg, new Vault(settings.encryptionKey, settings.otherEncryptionKey));
     const [events, checkpoints] = [new AuditEventStore(pg), new AuditCheckpointStore(pg)];
     const verification = new AuditVerificationService(events, checkpoints, keys);
-    return new AuditInspectionService(events, checkpoints, verification, keys.verifier(trusted));
+    const check = keys.verifier(trusted);
+    const verify = (org: OrgId): Promise<Verification> => verification.verify(org, Infinity, check);
+    return new AuditInspectionService({ orgs: () => events.orgs(), verify, checkpoints, check, doubts: [] });
+  }
+
+  /**
+   * Verifies an export file. Only `trusted` keys are used when they are given, else those of the export. Throws
+   * `unprocessable` for a file that is not an export, and the error of the file system.
+   */
+  static async reportOfExport(
+    file: string,
+    trusted?: readonly PublicJwk[],
+    anchor?: AsyncIterable<string>,
+  ): Promise<AuditReport> {
+    const exported = await ExportedAudit.open(file);
+    try {
+      const { orgId, slug, keys } = exported.header;
+      const check = publicKeyCheck(trusted ?? keys);
+      const orgs = () => Promise.resolve([{ id: orgId, slug }]);
+      const verify = async (org: OrgId): Promise<Verification> =>
+        new ChainWalk({ org, upTo: Infinity, cut: await exported.newestCut() }, exported, exported, check).verify();
+      const inspected = { orgs, verify, checkpoints: exported, check, doubts: exported.doubts };
+      return await new AuditInspectionService(inspected).report(orgId, anchor);
+    } finally {
+      await exported.close();
+    }
   }
 
   /** Returns the org with a slug or an id. The id may be that of an org that is no longer in the database. */
   async findOrg(name: string): Promise<OrgId | undefined> {
-    const found = (await this.events.orgs()).find(({ id, slug }) => slug === name || id === name)?.id;
+    const found = (await this.inspected.orgs()).find(({ id, slug }) => slug === name || id === name)?.id;
     return found ?? (/^[0-9a-f-]{36}$/.test(name) ? (name as OrgId) : undefined);
   }
 
@@ -63,18 +94,20 @@ export class AuditInspectionService {
    * can be opened.
    */
   async report(only?: OrgId, anchor?: AsyncIterable<string>): Promise<AuditReport> {
-    const compared = anchor && (await new AnchorComparison(this.checkpoints, this.check).run(anchor, only));
-    const known = new Map((await this.events.orgs()).map(({ id, slug }) => [id, slug]));
+    const { checkpoints, check } = this.inspected;
+    const compared = anchor && (await new AnchorComparison(checkpoints, check).compareLines(anchor, only));
+    const known = new Map((await this.inspected.orgs()).map(({ id, slug }) => [id, slug]));
     const ids = only === undefined ? new Set([...known.keys(), ...(compared?.orgs.keys() ?? [])]) : [only];
     const orgs: OrgReport[] = [];
     for (const orgId of ids) {
-      const verified = await this.verification.verify(orgId, Infinity, this.check);
+      const verified = await this.inspected.verify(orgId);
       orgs.push({ orgId, slug: known.get(orgId) ?? null, ...against(verified, compared?.orgs.get(orgId)) });
     }
-    const doubts = [...(compared?.unusable.shown ?? [])];
-    const more = (compared?.unusable.count ?? 0) - doubts.length;
+    const doubts = [...this.inspected.doubts, ...(compared?.unusable.shown ?? [])];
+    const more = (compared?.unusable.count ?? 0) - (compared?.unusable.shown.length ?? 0);
     if (more > 0) doubts.push(`and ${more} more`);
-    if (compared?.orgs.size === 0 && doubts.length === 0) doubts.push('the anchor has no checkpoint to compare with');
+    if (compared?.orgs.size === 0 && compared.unusable.count === 0)
+      doubts.push('the anchor has no checkpoint to compare with');
     const all: Verdict[] = [...orgs.map(({ verdict }) => verdict), ...doubts.map(() => 'unverifiable' as const)];
     return { verdict: worst(all), orgs, doubts, unreadable: compared?.unreadable ?? 0 };
   }
@@ -82,15 +115,12 @@ export class AuditInspectionService {
 
 /** Adds the result of the anchor comparison to the verification of an org. */
 function against(verified: Verification, anchor: AnchoredOrg | undefined): Verification & { anchor?: AnchoredOrg } {
-  if (!anchor) return verified;
-  if (anchor.contradicted === 0) return { ...verified, anchor };
-  return {
-    ...verified,
-    valid: false,
-    verdict: 'changed',
-    reason: verified.verdict === 'changed' ? verified.reason : anchor.reason,
-    anchor,
-  };
+  if (anchor?.brokenAt === undefined) return anchor ? { ...verified, anchor } : verified;
+  const end = Math.max(verified.lastSequence ?? 0, anchor.confirmedTo);
+  const first = anchor.isCutOff && verified.verdict === 'intact' ? end + 1 : anchor.brokenAt;
+  const brokenAt = Math.min(first, verified.brokenAt ?? Infinity);
+  const reason = verified.verdict === 'changed' ? verified.reason : anchor.reason;
+  return { ...verified, valid: false, verdict: 'changed', brokenAt, reason, anchor };
 }
 
 function worst(verdicts: readonly Verdict[]): Verdict {

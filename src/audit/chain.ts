@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../kernel/canonical-json.js';
+import { isOfEvent, type OpenedFacts } from './personal/personal-facts.js';
 
 /** The previous hash of the first event of an org. */
 export const genesisHash = '0'.repeat(64);
@@ -15,6 +16,8 @@ export interface ChainLink {
   readonly prevHash: string;
   readonly hash: string;
   readonly event: unknown;
+  /** Personal facts that an export shows beside the event. */
+  readonly opened?: readonly OpenedFacts[];
 }
 
 /** Position of a walk along the chain. */
@@ -31,7 +34,21 @@ export function walkChain(links: readonly ChainLink[], from: ChainState): ChainS
     if (link.sequence !== expected) return { brokenAt: expected };
     if (link.prevHash !== state.hash || link.event === null || chainHash(link.event, link.prevHash) !== link.hash)
       return { brokenAt: expected };
+    if (link.opened?.some((facts) => !isOfEvent(link.event, facts))) return { brokenAt: expected };
     state = { sequence: link.sequence, hash: link.hash };
   }
   return state;
+}
+
+/** Returns the links that continue a chain with these events. */
+export function linksOf(
+  events: readonly { id: string; event: unknown }[],
+  head: ChainState = { sequence: 0, hash: genesisHash },
+): (ChainState & { eventId: string; prevHash: string })[] {
+  let state = head;
+  return events.map(({ id, event }) => {
+    const prevHash = state.hash;
+    state = { sequence: state.sequence + 1, hash: chainHash(event, prevHash) };
+    return { eventId: id, prevHash, ...state };
+  });
 }

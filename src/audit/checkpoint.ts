@@ -105,17 +105,28 @@ export interface Held {
   readonly cut?: { readonly sequence: number; readonly removedTo: number };
 }
 
+/** How the database contradicts a checkpoint. */
+export interface AnchorFault {
+  readonly reason: string;
+  /** The change of the event of the checkpoint; undefined when only the checkpoint itself is wrong. */
+  readonly event?: 'removed' | 'changed';
+  /** True when the database has another checkpoint with this number. */
+  readonly isReplaced: boolean;
+}
+
 /**
  * Returns how the database contradicts a checkpoint of an anchor; undefined when it does not. The caller checks the
  * signature before.
  */
-export function anchorFault(anchored: AnchoredCheckpoint, { stored, chainHash, cut }: Held): string | undefined {
+export function anchorFault(anchored: AnchoredCheckpoint, { stored, chainHash, cut }: Held): AnchorFault | undefined {
   const { number, sequence } = anchored;
+  const isReplaced = stored !== undefined && lineOf(stored) !== lineOf(anchored);
   if (sequence > (cut?.sequence ?? 0)) {
-    if (chainHash === undefined) return `event ${sequence} was removed`;
-    if (chainHash !== anchored.hash) return `event ${sequence}, or one before it, was changed`;
+    if (chainHash === undefined) return { reason: `event ${sequence} was removed`, event: 'removed', isReplaced };
+    if (chainHash !== anchored.hash)
+      return { reason: `event ${sequence}, or one before it, was changed`, event: 'changed', isReplaced };
   }
-  if (stored)
-    return lineOf(stored) === lineOf(anchored) ? undefined : `checkpoint ${number} differs from the anchored one`;
-  return number > (cut?.removedTo ?? 0) ? `checkpoint ${number} was removed` : undefined;
+  if (isReplaced) return { reason: `checkpoint ${number} differs from the anchored one`, isReplaced };
+  if (stored || number <= (cut?.removedTo ?? 0)) return undefined;
+  return { reason: `checkpoint ${number} was removed`, isReplaced };
 }

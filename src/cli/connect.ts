@@ -122,7 +122,8 @@ const recipes: Record<string, Recipe> = {
   inspector: {
     where: 'run it in a shell, with Node 22.19 or newer',
     snippet: ({ url, token }) =>
-      `npx @modelcontextprotocol/inspector@2 --cli ${url} --transport http --header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}" --method tools/list`,
+      `npx @modelcontextprotocol/inspector@2 --cli ${url} --transport http ` +
+      `--header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}" --method tools/list`,
   },
 };
 

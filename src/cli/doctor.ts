@@ -33,7 +33,8 @@ const hints: Readonly<Record<string, string>> = {
   schema: 'run `rialto db migrate`',
   queue: 'see REDIS_URL, and that the server runs; work continues from the database meanwhile',
   clock:
-    'run NTP on this machine and on the one of the database: tokens use the clock of this one, leases that of the other',
+    'run NTP on this machine and on the one of the database: ' +
+    'tokens use the clock of this one, leases that of the other',
   'encryption-key': 'RIALTO_ENCRYPTION_KEY must be the key that the database was used with before',
   auth: 'make one with `openssl rand -base64 48`',
   gateway: 'see its log, and `/readyz` for what is down',
@@ -177,10 +178,10 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
       runCheck(check, () => (trials ? work(trials) : Promise.reject(new Skipped('RIALTO_TOKEN is not set'))));
     const [gateway, card] = [
       await runCheck('gateway', () => probe.readiness()),
-      await runCheck('card', () => probe.card()),
+      await runCheck('card', () => probe.cardName()),
     ];
     const mcp = await withToken('mcp', () => probe.initialize(token!));
-    // The checks below would fail for the same reason, with misleading hints (P18).
+    // The checks below would fail for the same reason, with misleading hints.
     if (mcp.status === 'failed' && /\b401\b/.test(mcp.detail)) {
       const refused = 'the gateway does not take this token';
       return [gateway, card, mcp, ...['policy', 'task', 'webhook'].map((check) => skipped(check, refused))];

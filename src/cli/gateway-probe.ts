@@ -34,7 +34,7 @@ export class GatewayProbe {
   }
 
   /** Returns the name on the card that unauthenticated callers get. */
-  async card(): Promise<string> {
+  async cardName(): Promise<string> {
     const url = `${this.url}/.well-known/agent-card.json`;
     const { status, body } = await this.client.request({ method: 'GET', url, ...limits });
     if (status === 404) throw new Skipped('the org has no default agent: set it with PATCH /api/orgs/{slug}');

@@ -25,23 +25,23 @@ export class GatewayTrials {
   /** Checks that the gateway makes a decision; which one depends on the policies. */
   async policy(): Promise<string> {
     const question = { principal: 'User::"rialto-doctor"', action: 'task_read', resource: 'Task::"rialto-doctor"' };
-    const { decision } = await this.ask<{ decision: string }>('POST', '/api/policies/test', question);
+    const { decision } = await this.callApi<{ decision: string }>('POST', '/api/policies/test', question);
     return `a decision is made: ${decision}`;
   }
 
   /** Publishes an echo agent with a unique name, sends it a task through the queue, and deletes it. */
   async task(): Promise<string> {
     const name = `rialto-doctor-${randomBytes(4).toString('hex')}`;
-    const agent = await this.ask<{ id: string }>('POST', '/api/a2a/published', {
+    const agent = await this.callApi<{ id: string }>('POST', '/api/a2a/published', {
       name,
       description: 'Made by `rialto doctor`; it may be deleted.',
       executor: { kind: 'echo' },
       a2a_enabled: true,
     });
     try {
-      return await this.send(name);
+      return await this.sendMessage(name);
     } finally {
-      await this.ask('DELETE', `/api/a2a/published/${agent.id}`);
+      await this.callApi('DELETE', `/api/a2a/published/${agent.id}`);
     }
   }
 
@@ -55,7 +55,7 @@ export class GatewayTrials {
     try {
       const { port } = receiver.address() as AddressInfo;
       const url = `http://127.0.0.1:${port}/rialto-doctor`;
-      const { id, status, error } = await this.ask<TestResult>('POST', '/api/webhooks/test', { url });
+      const { id, status, error } = await this.callApi<TestResult>('POST', '/api/webhooks/test', { url });
       if (error !== null) throw new CommandError(`the gateway could not post to ${url}: ${error}`);
       if (!received.includes(id))
         throw new CommandError(`the gateway reports that it posted to ${url}, but nothing arrived`);
@@ -70,22 +70,22 @@ export class GatewayTrials {
     }
   }
 
-  private async send(agent: string): Promise<string> {
+  private async sendMessage(agent: string): Promise<string> {
     const message = { messageId: newId(), role: 'ROLE_USER', parts: [{ text: 'rialto doctor' }] };
     const params = { message, configuration: { returnImmediately: true }, metadata: { madeBy: 'rialto doctor' } };
     const begun = systemClock.elapsed();
     const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
-    const { result, error } = await this.ask<Reply>('POST', `/a2a/agents/${agent}`, call, deniedTask);
+    const { result, error } = await this.callApi<Reply>('POST', `/a2a/agents/${agent}`, call, deniedTask);
     if (!result) throw new CommandError(`the task was refused: ${error?.message}`);
     for (; systemClock.elapsed() - begun < taskMs; await sleep(pollMs)) {
-      const { state } = await this.ask<{ state: string }>('GET', `/api/a2a/tasks/${result.task.id}`);
+      const { state } = await this.callApi<{ state: string }>('GET', `/api/a2a/tasks/${result.task.id}`);
       if (state === 'completed') return `completed in ${Math.round(systemClock.elapsed() - begun)} ms`;
       if (state === 'failed' || state === 'rejected') throw new CommandError(`the task ended as ${state}`);
     }
     throw new CommandError(`the task did not end in ${taskMs / 1_000} s: is a worker running?`);
   }
 
-  private ask<Body>(method: string, path: string, body?: object, refusal?: string): Promise<Body> {
+  private callApi<Body>(method: string, path: string, body?: object, refusal?: string): Promise<Body> {
     return this.gateway.api<Body>(method, path, this.token, body, refusal);
   }
 }

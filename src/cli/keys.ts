@@ -25,7 +25,7 @@ export async function rotateKeys(env: Env, { org, signing, encryption, grace }: 
     note(`cards are signed with the new key; the previous key stays in the JWKS for ${graceSeconds} s more`);
     return;
   }
-  print(await asOperator(env, (operator) => operator.rotateSecret(org, graceSeconds)));
+  print(await asOperator(env, (operator) => operator.tokens.rotateTokenSecret(org, graceSeconds)));
   note(`this secret is shown once; tokens signed with the previous one are accepted for ${graceSeconds} s more`);
 }
 

@@ -5,7 +5,7 @@ import { asOperator } from './operator.js';
 /** Lists the policies of an org, also when a policy forbids it. */
 export async function listPolicies(env: Env, { org }: { org: string }): Promise<void> {
   const rows = await asOperator(env, async (operator) => {
-    const ctx = await operator.on(org);
+    const ctx = await operator.contextOn(org);
     const all: PolicyView[] = [];
     for (let cursor: string | undefined; ;) {
       const page = await operator.policies.list(ctx, { limit: 200, cursor });
@@ -21,7 +21,7 @@ export async function listPolicies(env: Env, { org }: { org: string }): Promise<
 /** Deletes a policy of an org, also when it locks callers out, and prints its text so that it can be stored again. */
 export async function disablePolicy(env: Env, { org, name }: { org: string; name: string }): Promise<void> {
   const { text, source } = await asOperator(env, async (operator) => {
-    const ctx = await operator.on(org);
+    const ctx = await operator.contextOn(org);
     const view = await operator.policies.get(ctx, name);
     await operator.policies.remove(ctx, view.id);
     return view;

@@ -1,17 +1,19 @@
-import { Command, type Option } from 'commander';
+import type { Command } from 'commander';
 import { versionText } from '../platform/telemetry/version.js';
 import type { AuditOptions } from './audit.js';
 import { clients, connect, type ConnectOptions } from './connect.js';
 import { showConfig } from './config.js';
 import { CommandError, type Env } from './io.js';
+import type { KeyOptions } from './e2ee.js';
 import type { RotateOptions } from './keys.js';
+import { StrictCommand } from './library-internals/strict-command.js';
 import type { DoctorOptions } from './doctor.js';
 import { initSecrets, type SecretsOptions } from './secrets.js';
 import type { TokenOptions } from './token.js';
 
 /** Builds the `rialto` command. Each command loads its heavy modules itself, so the others start fast. */
 export function createProgram(env: Env): Command {
-  const program = new Rialto('rialto')
+  const program = new StrictCommand('rialto')
     .description('Operates a Rialto deployment; settings come from the environment, as for the gateway.')
     .version(versionText())
     // A fixed width gives the same text on a terminal and in a file.
@@ -48,9 +50,11 @@ function addAccess(program: Command, env: Env): void {
     .option('--ttl <time>', 'lifetime, at most 1h', '15m')
     .option('--create', 'create org and member, or change the role, also in production')
     .action(async (options: TokenOptions) => (await import('./token.js')).token(env, options));
-  program
+  const keys = program
     .command('keys')
-    .description('secrets of orgs, the key that signs cards, and the key that seals secrets')
+    .description('secrets of orgs, the key that signs cards, the key that seals secrets, and keys of agents');
+  addEncryptionKeys(keys);
+  keys
     .command('rotate')
     .description('create a new secret for the tokens of an org and print it once, or a new signing key')
     .option('--org <slug>', 'org that gets a new secret')
@@ -80,14 +84,43 @@ function addAudit(program: Command, env: Env): void {
     .description('the record of every act')
     .command('verify')
     .description('recompute the chains of the audit; exit code 2 when one was changed, 1 when that cannot be decided')
+    .argument('[file]', 'an export of GET /api/audit/export, verified without database and settings')
     .option('--org <slug>', 'one org, by its slug or id, instead of all')
     .option(
       '--against <file>',
       'compare with the checkpoints that an anchor stored, as JSON lines; - is standard input',
     )
-    .option('--jwks <file>', 'trust the public keys of this JWKS as well, for when those of the database are gone')
+    .option(
+      '--jwks <file>',
+      'trust the public keys of this JWKS: beside those of the database, in place of those of an export',
+    )
     .option('--json', 'for programs')
-    .action(async (options: AuditOptions) => (await import('./audit.js')).verifyAudit(env, options));
+    .action(async (file: string | undefined, options: AuditOptions) =>
+      (await import('./audit.js')).verifyAudit(env, file, options),
+    );
+}
+
+function addEncryptionKeys(keys: Command): void {
+  const e2ee = keys.command('e2ee').description('keys of one agent or client for end-to-end encryption');
+  const file = ['--file <file>', 'file with the private keys'] as const;
+  const days = ['--days <days>', 'days until the new keys expire; default: they do not'] as const;
+  e2ee
+    .command('new')
+    .description('create keys in a new file and print the public ones')
+    .requiredOption(...file)
+    .option(...days)
+    .action(async (options: KeyOptions) => (await import('./e2ee.js')).newEncryptionKeys(options));
+  e2ee
+    .command('rotate')
+    .description('add new keys to a file, endorsed by the old ones, and print all public keys')
+    .requiredOption(...file)
+    .option(...days)
+    .action(async (options: KeyOptions) => (await import('./e2ee.js')).rotateEncryptionKeys(options));
+  e2ee
+    .command('show')
+    .description('print the public keys of a file, as they are published')
+    .requiredOption(...file)
+    .action(async (options: KeyOptions) => (await import('./e2ee.js')).showEncryptionKeys(options));
 }
 
 function addHelp(program: Command, env: Env): void {
@@ -124,28 +157,4 @@ function addHelp(program: Command, env: Env): void {
 function millisecondsOf(seconds: string): number {
   if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--timeout ${seconds}: give whole seconds`);
   return Number(seconds) * 1_000;
-}
-
-/**
- * Command that reports a misspelled option as unknown, instead of the required option that is missing because of it
- * (P22).
- */
-class Rialto extends Command {
-  private root: Rialto = this;
-
-  override createCommand(name?: string): Rialto {
-    return Object.assign(new Rialto(name), { root: this.root });
-  }
-
-  // Commander checks for missing options first; it calls this method for each.
-  protected missingMandatoryOptionValue(option: Option): void {
-    const { rawArgs } = this.root as unknown as { rawArgs: readonly string[] };
-    const flags = rawArgs.map((word) => word.split('=')[0]!).filter((word) => /^--\w/.test(word));
-    const unknown = flags.find((flag) => flag !== '--help' && !this.options.some((known) => known.long === flag));
-    if (unknown !== undefined) (this as unknown as { unknownOption(flag: string): void }).unknownOption(unknown);
-    else
-      this.error(`error: required option '${option.flags}' not specified`, {
-        code: 'commander.missingMandatoryOptionValue',
-      });
-  }
 }

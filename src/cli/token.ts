@@ -27,7 +27,7 @@ export async function token(env: Env, options: TokenOptions): Promise<void> {
   const made = await asOperator(env, async (operator, settings) => {
     const create = options.create === true || !settings.production;
     try {
-      const before = await operator.admit({ org, sub, role, create });
+      const before = await operator.tokens.admitMember({ org, sub, role, create });
       if (before) note(`${sub} was ${before} in the org ${org} and is ${role} from now on, for every token it has`);
     } catch (error) {
       throw create ? error : new CommandError(`${(error as Error).message}; --create creates or changes it`);
@@ -67,14 +67,14 @@ async function secretOf(
   create: boolean,
 ): Promise<Uint8Array> {
   if (A2A_SECRET && admins) return Buffer.from(A2A_SECRET);
-  const orgSecret = await operator.signingSecret(org);
+  const orgSecret = await operator.tokens.signingSecret(org);
   if (orgSecret) return orgSecret;
   if (!create && A2A_SECRET) {
     note(`under A2A_SECRET an admin acts as a member; \`rialto keys rotate --org ${org}\` creates a secret of the org`);
     return Buffer.from(A2A_SECRET);
   }
   if (!create) throw new CommandError(`set A2A_SECRET, or create a secret with \`rialto keys rotate --org ${org}\``);
-  return Buffer.from(await operator.rotateSecret(org, 0));
+  return Buffer.from(await operator.tokens.rotateTokenSecret(org, 0));
 }
 
 function sign(

@@ -7,8 +7,7 @@ import { AdminActs } from '../platform/bus/admin-acts.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { TaskService } from '../tasks/task.service.js';
-import { ContinuationListStore, type ContinuationRow, type Sight } from './storage/continuation-list.store.js';
-import { ContinuationStore } from './storage/continuation.store.js';
+import { ContinuationLogStore, type ContinuationRow, type Sight } from './storage/continuation-log.store.js';
 import type { ContinuationQuery, ContinuationView } from './admin/continuation.types.js';
 
 const recheckMs = 5_000;
@@ -24,8 +23,7 @@ export class ContinuationService {
 
   constructor(
     private readonly acts: AdminActs,
-    private readonly rows: ContinuationListStore,
-    private readonly store: ContinuationStore,
+    private readonly rows: ContinuationLogStore,
     private readonly tasks: TaskService,
     private readonly cursors: Cursors,
     @Inject(SETTINGS) private readonly settings: Settings,
@@ -39,35 +37,37 @@ export class ContinuationService {
     return this.acts.read(ctx, 'continuation.list', async () => {
       const scope = `continuations:${JSON.stringify([visibleTo(ctx), filter])}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 2);
-      const found = await this.rows.page(visibleTo(ctx), filter, limit, after);
-      const view = (row: ContinuationRow) => this.view(row);
+      const found = await this.rows.findPage(visibleTo(ctx), filter, limit, after);
+      const view = (row: ContinuationRow) => this.continuationView(row);
       return pageOf(found, limit, view, ({ at, id }) => this.cursors.encode(scope, [at, id]));
     });
   }
 
   /** Returns one continuation. Throws `not_found`, also when it belongs to another caller. */
   get(ctx: CallContext, id: string): Promise<ContinuationView> {
-    return this.acts.read(ctx, 'continuation.get', async () => this.view(await this.find(ctx, id)));
+    return this.acts.read(ctx, 'continuation.get', async () =>
+      this.continuationView(await this.requireVisible(ctx, id)),
+    );
   }
 
   /** Makes a worker resume the continuation now. Throws `not_found`, and `conflict` when it has ended. */
   async retry(ctx: CallContext, id: string): Promise<ContinuationView> {
-    const row = await this.acts.write(ctx, 'continuation.retry', { id }, () => this.open(ctx, id));
-    await this.tasks.wake(row.task_id, true);
-    return this.view((await this.rows.find(visibleTo(ctx), id)) ?? row);
+    const row = await this.acts.write(ctx, 'continuation.retry', { id }, () => this.requireOpen(ctx, id));
+    await this.tasks.wake(row.taskId, true);
+    return this.continuationView((await this.rows.find(visibleTo(ctx), id)) ?? row);
   }
 
   /** Fails the task and cancels the remote task. Throws `not_found`, and `conflict` when it has ended. */
-  async fail(ctx: CallContext, id: string): Promise<ContinuationView> {
-    const row = await this.acts.write(ctx, 'continuation.fail', { id }, () => this.open(ctx, id));
-    await this.tasks.giveUp(ctx, row.task_id, `An operator gave up on the agent ${row.agent_slug}.`);
-    await this.store.markGivenUp(row.id, 'given up by an operator');
-    return this.view((await this.rows.find(visibleTo(ctx), id)) ?? row);
+  async giveUp(ctx: CallContext, id: string): Promise<ContinuationView> {
+    const row = await this.acts.write(ctx, 'continuation.fail', { id }, () => this.requireOpen(ctx, id));
+    await this.tasks.giveUpTask(ctx, row.taskId, `An operator gave up on the agent ${row.agentSlug}.`);
+    await this.rows.markGivenUp(row.id, 'given up by an operator');
+    return this.continuationView((await this.rows.find(visibleTo(ctx), id)) ?? row);
   }
 
   /** Makes a worker resume a continuation, without a check of its owner. False when there is nothing to do. */
   async wake(id: string): Promise<boolean> {
-    const taskId = isUuid(id) ? await this.rows.taskOf(id) : undefined;
+    const taskId = isUuid(id) ? await this.rows.findTaskId(id) : undefined;
     return taskId !== undefined && this.tasks.wake(taskId, true);
   }
 
@@ -82,41 +82,40 @@ export class ContinuationService {
     return hasAny;
   }
 
-  private async open(ctx: CallContext, id: string): Promise<ContinuationRow> {
-    const row = await this.find(ctx, id);
-    if (row.ended_at)
-      throw new RialtoError('conflict', { message: 'the continuation has already ended', data: { id } });
+  private async requireOpen(ctx: CallContext, id: string): Promise<ContinuationRow> {
+    const row = await this.requireVisible(ctx, id);
+    if (row.endedAt) throw new RialtoError('conflict', { message: 'the continuation has already ended', data: { id } });
     return row;
   }
 
-  private async find(ctx: CallContext, id: string): Promise<ContinuationRow> {
+  private async requireVisible(ctx: CallContext, id: string): Promise<ContinuationRow> {
     const row = isUuid(id) ? await this.rows.find(visibleTo(ctx), id) : undefined;
     if (!row) throw new RialtoError('not_found', { message: 'no such continuation' });
     return row;
   }
 
-  private view(row: ContinuationRow): ContinuationView {
+  private continuationView(row: ContinuationRow): ContinuationView {
     return {
       id: row.id,
-      taskId: row.task_id,
-      agentId: row.agent_id,
-      agent: row.agent_slug,
-      agentUrl: row.agent_url,
-      remoteTaskId: row.remote_task_id,
+      taskId: row.taskId,
+      agentId: row.agentId,
+      agent: row.agentSlug,
+      agentUrl: row.agentUrl,
+      remoteTaskId: row.remoteTaskId,
       status: row.status,
       attempts: row.attempts,
       maxAttempts: this.settings.A2A_CONTINUATION_MAX_ATTEMPTS,
       polls: row.polls,
-      deadlineAt: row.deadline_at.toISOString(),
-      nextAt: row.next_at?.toISOString() ?? null,
-      lastError: row.last_error,
-      thread: row.thread_status && {
-        status: row.thread_status,
-        attempts: row.thread_attempts!,
-        lastError: row.thread_error,
+      deadlineAt: row.deadlineAt.toISOString(),
+      nextAt: row.nextAt?.toISOString() ?? null,
+      lastError: row.lastError,
+      thread: row.threadStatus && {
+        status: row.threadStatus,
+        attempts: row.threadAttempts!,
+        lastError: row.threadError,
       },
-      createdAt: row.created_at.toISOString(),
-      endedAt: row.ended_at?.toISOString() ?? null,
+      createdAt: row.createdAt.toISOString(),
+      endedAt: row.endedAt?.toISOString() ?? null,
     };
   }
 }

@@ -8,7 +8,8 @@ import { TasksModule } from '../tasks/tasks.module.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { CallKeeper } from './follow/call-keeper.js';
-import { ContinuationListStore } from './storage/continuation-list.store.js';
+import { CallReceivers } from './follow/call-receivers.js';
+import { ContinuationLogStore } from './storage/continuation-log.store.js';
 import { ContinuationController } from './admin/continuation.controller.js';
 import { ContinuationService } from './continuation.service.js';
 import { ContinuationStore } from './storage/continuation.store.js';
@@ -23,27 +24,31 @@ import { PushTokens } from './push/push-tokens.js';
 import { RemoteAgentExecutor } from './follow/remote-agent.executor.js';
 import { RemoteEnds } from './follow/remote-ends.js';
 import { RemoteFollower } from './follow/remote-follower.js';
+import { RemoteMessages } from './follow/remote-messages.js';
 import { RemotePushStore } from './push/remote-push.store.js';
 import { ToolTasks } from './tool-tasks.js';
 import { ThreadAnswerStore } from './threads/thread-answer.store.js';
 import { ThreadDeliverer } from './threads/thread-deliverer.js';
 import { ThreadPost } from './threads/thread-post.js';
+import { ThreadSender } from './threads/thread-sender.js';
 import { ThreadSweeper } from './threads/thread.sweeper.js';
 
-/** Module 11: remote tasks that go on after their calls. */
+/** Module 12: remote tasks that go on after their calls. */
 @Module({
   imports: [PolicyModule, RegistryModule, TasksModule, A2AClientModule, UpstreamsModule, WebhooksModule],
   controllers: [ContinuationController, PushController],
   providers: [
     ContinuationStore,
-    ContinuationListStore,
+    ContinuationLogStore,
     ContinuationService,
     ContinuationSweeper,
     ContinuationRetentionSweeper,
     ContinuationUpdates,
     RemoteEnds,
     RemoteFollower,
+    RemoteMessages,
     RemoteAgentExecutor,
+    CallReceivers,
     CallKeeper,
     PushWaiters,
     PushDoor,
@@ -54,6 +59,7 @@ import { ThreadSweeper } from './threads/thread.sweeper.js';
     ThreadAnswerStore,
     ThreadDeliverer,
     ThreadPost,
+    ThreadSender,
     ThreadSweeper,
   ],
   exports: [ContinuationService, ToolTasks],

@@ -66,7 +66,7 @@ export class ToolTasks {
     const keeper: { -readonly [Name in keyof ToolKeeper]: ToolKeeper[Name] } = {
       admit: () => this.adoption.requireRoom(ctx),
       take: async (first) => {
-        const task = await this.keep(ctx, call, first, waitMs);
+        const task = await this.keepCall(ctx, call, first, waitMs);
         if (terminalStates.has(task.state)) return toolResultOf(task);
         keeper.goesOn = task;
         return {};
@@ -86,9 +86,9 @@ export class ToolTasks {
     view: ToolTaskView,
     more: JsonObject,
   ): AsyncGenerator<TaskUpdate, void> {
-    const task = taskOf(call, first, capabilities);
+    const task = serverTaskOf(call, first, capabilities);
     const remote = this.remoteOf(task, run.task.orgId, { view, first });
-    const { followed, row } = this.updates.open(run, remote.callee, task.taskId);
+    const { followed, row } = this.updates.openContinuation(run, remote.callee, task.taskId);
     yield { memo: memoOf(task, more), rows: [row] };
     yield* this.follower.follow({ run, remote, followed, mirror: new RemoteMirror(run) }, this.updates.firstWaitMs);
   }
@@ -107,7 +107,7 @@ export class ToolTasks {
   ): AsyncGenerator<TaskUpdate, void> {
     let task = remote;
     if (answers) {
-      const { lookMs: timeoutMs } = this.updates;
+      const { pollTimeoutMs: timeoutMs } = this.updates;
       await this.tasks.answer(run.ctx, task, answers, { timeoutMs, signal: run.signal }).catch(retryLaterIfTransient);
       task = { ...task, answered: [...(task.answered ?? []), ...Object.keys(answers)] };
       yield { memo: memoOf(task, more) };
@@ -118,14 +118,14 @@ export class ToolTasks {
 
   /** Cancels the task at the server after the task here ended. */
   async abandon({ ctx, task: local }: Pick<TaskRun, 'ctx' | 'task'>, task: ToolTask): Promise<void> {
-    await this.tasks.cancel(ctx, task, { timeoutMs: this.updates.lookMs });
+    await this.tasks.cancel(ctx, task, { timeoutMs: this.updates.pollTimeoutMs });
     await this.store.close(local.id, task.taskId, 'completed');
   }
 
-  private async keep(ctx: CallContext, call: KeptCall, first: ServerTask, waitMs: number): Promise<StoredTask> {
+  private async keepCall(ctx: CallContext, call: KeptCall, first: ServerTask, waitMs: number): Promise<StoredTask> {
     const { org, principal, signal } = ctx;
     const { id: server, serverId, timeoutMs } = call.target.server.row;
-    const task = taskOf(call, first, ctx.peer?.capabilities);
+    const task = serverTaskOf(call, first, ctx.peer?.capabilities);
     const waitTimeout = timeoutSignal(Math.min(timeoutMs, waitMs), [signal]);
     const remote = this.remoteOf(task, org.id, {
       view: unchanged,
@@ -133,18 +133,18 @@ export class ToolTasks {
       waiting: { ctx, signal: waitTimeout.signal },
     });
     const id = newId<TaskId>();
-    const { followed, row } = this.updates.open(
+    const { followed, row } = this.updates.openContinuation(
       { ctx, task: { id, orgId: org.id, principal } },
       remote.callee,
       task.taskId,
     );
     const left = new AbortController();
     const watch = (run: TaskRun) =>
-      this.watch({ run, remote, followed, mirror: new RemoteMirror(run) }, timeoutMs, left.signal);
+      this.followWithCaller({ run, remote, followed, mirror: new RemoteMirror(run) }, timeoutMs, left.signal);
     const adoptee = {
       id,
       contextId: newId(),
-      message: messageOf(call),
+      message: callMessage(call),
       memo: memoOf(task, { called: 0 }),
       rows: [row],
     };
@@ -157,7 +157,7 @@ export class ToolTasks {
       left.abort();
       await adopted.ended;
     } catch (error) {
-      void remote.stop({ ctx }).catch(() => undefined);
+      void remote.cancelTask({ ctx }).catch(() => undefined);
       throw error;
     } finally {
       waitTimeout.end();
@@ -170,20 +170,24 @@ export class ToolTasks {
    *
    * @param left aborts when the caller leaves before the end.
    */
-  private async *watch(following: Following, timeoutMs: number, left: AbortSignal): AsyncGenerator<TaskUpdate, void> {
+  private async *followWithCaller(
+    following: Following,
+    timeoutMs: number,
+    left: AbortSignal,
+  ): AsyncGenerator<TaskUpdate, void> {
     const { run, remote, followed, mirror } = following;
     const signal = AbortSignal.any([run.signal, left]);
     const waitMs = Math.max(timeoutMs, this.updates.firstWaitMs);
     yield* this.follower.follow({ ...following, run: { ...run, signal } }, waitMs);
     if (!left.aborted || run.signal.aborted || mirror.isSettled) return;
-    void remote.stop(run, followed.remoteTaskId).catch(() => undefined);
+    void remote.cancelTask(run, followed.remoteTaskId).catch(() => undefined);
     yield this.updates.canceled(followed, { polls: 0 });
   }
 
-  private remoteOf(task: ToolTask, orgId: string, how: Omit<Manner, 'callee' | 'lookMs'>): ToolRemote {
+  private remoteOf(task: ToolTask, orgId: string, how: Omit<Manner, 'callee' | 'pollTimeoutMs'>): ToolRemote {
     const { server: id, serverId: slug, url } = task;
     const callee = { id, orgId, slug, url, title: `MCP server ${slug}` };
-    return new ToolRemote(this.tasks, task, { ...how, callee, lookMs: this.updates.lookMs });
+    return new ToolRemote(this.tasks, task, { ...how, callee, pollTimeoutMs: this.updates.pollTimeoutMs });
   }
 }
 
@@ -196,7 +200,7 @@ function memoOf(task: ToolTask, more: JsonObject): Json {
   return { ...more, remote: storableJson(task) as unknown as JsonObject };
 }
 
-function taskOf(
+function serverTaskOf(
   { target, canonical, args }: KeptCall,
   { taskId }: ServerTask,
   capabilities: JsonObject = {},
@@ -211,7 +215,7 @@ function retryLaterIfTransient(thrown: unknown): never {
   throw isPassing(thrown) ? new RialtoError('unavailable', { cause: thrown }) : thrown;
 }
 
-function messageOf({ target, args }: KeptCall): Message {
+function callMessage({ target, args }: KeptCall): Message {
   return {
     messageId: newId(),
     role: 'ROLE_USER',

@@ -31,13 +31,13 @@ function end(): Promise<void> {
 async function open(): Promise<Stage> {
   const env = bareEnvironment(environmentOfProcess());
   const agent = (file: string): Promise<Program> =>
-    programs.start(`agents/${file}`, env, (line) => (JSON.parse(line) as { url?: string }).url);
+    programs.startProgram(`agents/${file}`, env, (line) => (JSON.parse(line) as { url?: string }).url);
   currentStep = 'Start two agents, each a process of its own';
   const [weather, deploy] = await Promise.all([agent('weather-agent'), agent('deploy-agent')]);
   print(`1. ${currentStep}\n${indented([`weather ${weather.ready}`, `deploy  ${deploy.ready}`])}`);
   currentStep = 'Start the gateway on a database of its own';
   const settings = { NODE_ENV: 'development', PORT: '0', METRICS_PORT: '0', RIALTO_LOG_LEVEL: 'warn' };
-  const gateway = await programs.start(
+  const gateway = await programs.startProgram(
     '../main',
     { ...env, ...settings, RIALTO_DATA_DIR: join(folder, 'data') },
     (line) => /^Rialto is ready on (\S+)/.exec(line)?.[1],

@@ -38,7 +38,7 @@ export class Programs {
    * @param file name of a file in this folder, without extension.
    * @param isReady returns the ready value of a line; undefined for any other line.
    */
-  async start(
+  async startProgram(
     file: string,
     env: Record<string, string | undefined>,
     isReady: (line: string) => string | undefined,

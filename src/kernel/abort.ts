@@ -1,3 +1,5 @@
+import { systemClock, type Clock } from './clock.js';
+
 /**
  * Returns a signal that aborts after `waitMs` milliseconds or with the first of `signals`. Call `end` when the signal
  * is no longer needed: it clears the timer and the listeners. AbortSignal.any is not used, because it loses source
@@ -50,5 +52,27 @@ export async function withTimeout<Result>(
     return await raceSignal(signal, work(signal), late);
   } finally {
     end();
+  }
+}
+
+/** A point in time that ends one call and all work that it causes. */
+export class Deadline {
+  private readonly endsAt: number;
+
+  constructor(
+    timeoutMs: number,
+    private readonly clock: Clock = systemClock,
+  ) {
+    this.endsAt = clock.elapsed() + timeoutMs;
+  }
+
+  /** Milliseconds left, at least 0. */
+  get leftMs(): number {
+    return Math.max(0, this.endsAt - this.clock.elapsed());
+  }
+
+  /** Returns a deadline that is not later than this one. */
+  within(timeoutMs: number): Deadline {
+    return new Deadline(Math.min(timeoutMs, this.leftMs), this.clock);
   }
 }

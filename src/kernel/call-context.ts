@@ -1,6 +1,7 @@
 import type { OrgId } from './ids.js';
 import type { JsonObject } from './json.js';
 import type { Peer } from './peer.js';
+import type { TrustTier } from './trust.js';
 
 export const roles = ['viewer', 'member', 'admin'] as const;
 export type Role = (typeof roles)[number];
@@ -14,6 +15,8 @@ export function lesserRole(one: Role, other: Role): Role {
 export interface OrgRef {
   readonly id: OrgId;
   readonly slug: string;
+  /** Read it with `trustTierOf` (trust.ts), which knows the default. */
+  readonly trustTier?: TrustTier;
 }
 
 /** The caller. `kind` and `id` are the Cedar entity (User, A2AAgent, Service, Anonymous). */
@@ -28,6 +31,11 @@ export interface Principal {
 /** Formats a principal as `kind:id`: the key for everything that belongs to one caller. */
 export function callerOf({ kind, id }: Pick<Principal, 'kind' | 'id'>): string {
   return `${kind}:${id}`;
+}
+
+/** Returns the groups of a principal. The name of a role is the group of its holders, and no other group has it. */
+export function groupsOf({ role, groups }: Principal): string[] {
+  return [role, ...groups.filter((group) => !(roles as readonly string[]).includes(group))];
 }
 
 export type Surface = 'mcp' | 'a2a' | 'a2e' | 'rest' | 'system';
@@ -74,6 +82,10 @@ export interface CallContext {
   readonly expiresAt?: number;
   /** The `jti` of the token of the call. */
   readonly tokenId?: string;
+  /** True when the credential of the call is a token that was issued for this gateway. */
+  readonly isForAudience?: boolean;
+  /** Verbs that a person approved where the token of the call was issued. Policies read it as `context.approved`. */
+  readonly approvedActions?: readonly string[];
   readonly trace?: TraceContext;
   /** Aborts when the caller disconnects or cancels. */
   readonly signal?: AbortSignal;

@@ -40,7 +40,9 @@ describe('canonicalJson', () => {
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
       "literals": [null, true, false]
     }`;
-    const canonical = String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`;
+    const numbers = '[333333333.3333333,1e+30,4.5,0.002,1e-27]';
+    const string = String.raw`"€$\u000f\nA'B\"\\\\\"/"`;
+    const canonical = `{"literals":[null,true,false],"numbers":${numbers},"string":${string}}`;
     expect(canonicalJson(JSON.parse(source))).toBe(canonical);
   });
 

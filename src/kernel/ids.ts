@@ -44,7 +44,8 @@ const variants = ['8', '9', 'a', 'b'];
 export function newId<Id extends string = string>(): Id {
   const random = randomHex(10);
   const variant = variants[random.charCodeAt(3) & 3]!;
-  return `${timePrefix(systemClock.now())}${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(8)}` as Id;
+  const prefix = timePrefix(systemClock.now());
+  return `${prefix}${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(8)}` as Id;
 }
 
 /** Returns the smallest id that can be created at a time, in milliseconds since the epoch. */

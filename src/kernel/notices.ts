@@ -18,6 +18,7 @@ export const notices = {
   'policy.changed': orgAt,
   'credentials.changed': orgAt.extend(credentialOwner),
   'org.changed': orgAt,
+  'audit.erased': orgAt,
   'task.event-appended': z.object({ taskId: z.string(), seq: z.number() }),
   'task.cancel-wished': z.object({ taskId: z.string() }),
   'continuation.rung': z.object({ taskId: z.string() }),

@@ -1,7 +1,7 @@
 import type { CallContext } from './call-context.js';
 import { RialtoError } from './errors.js';
 import type { OrgId } from './ids.js';
-import { VerbBus, type Decider, type VerbCall } from './verb-bus.js';
+import { VerbBus, type Approver, type Decider, type VerbCall } from './verb-bus.js';
 
 describe('an act without a possible decision', () => {
   const call: VerbCall = {
@@ -29,6 +29,38 @@ describe('an act without a possible decision', () => {
     await expect(bus.around(call, work)).rejects.toMatchObject({ code });
     expect(work).not.toHaveBeenCalled();
     expect(ends).toEqual([outcome]);
+  });
+
+  it('asks the approver about an act that needs an approval, and denies it without one', async () => {
+    const needs = { groups: ['admin'], lifetimeMs: 1 };
+    const asking = { allowed: false, policies: ['ask'], reason: 'forbidden', needs };
+    const busWith = (approver?: Approver) => {
+      const { bus, ends } = busOf(() => asking);
+      if (approver) bus.approveWith(approver);
+      return { bus, ends };
+    };
+    const none = busWith();
+    expect(await none.bus.permits(call)).toBe(true);
+    await expect(none.bus.around(call, work)).rejects.toMatchObject({ code: 'denied' });
+    const waiting = busWith(() => Promise.reject(new RialtoError('approval_required')));
+    await expect(waiting.bus.around(call, work)).rejects.toMatchObject({ code: 'approval_required' });
+    const broken = busWith(() => Promise.reject(new Error('trap')));
+    await expect(broken.bus.around(call, work)).rejects.toMatchObject({ code: 'denied' });
+    const away = busWith(() => Promise.reject(new RialtoError('unavailable')));
+    await expect(away.bus.around(call, work)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(work).not.toHaveBeenCalled();
+    const approved = busWith((_act, decision) => Promise.resolve({ ...decision, allowed: true, needs: undefined }));
+    expect(await approved.bus.around(call, work)).toBe('done');
+    const refused = busWith((_act, decision) => Promise.resolve({ ...decision, needs: undefined }));
+    await expect(refused.bus.around(call, work)).rejects.toMatchObject({ code: 'denied' });
+    expect([none, waiting, broken, away, approved, refused].map(({ ends }) => ends)).toEqual([
+      ['denied'],
+      ['denied'],
+      ['denied'],
+      ['failed'],
+      ['completed'],
+      ['denied'],
+    ]);
   });
 
   it('makes a list fail instead of hiding its item as forbidden', async () => {

@@ -3,29 +3,8 @@ import { systemClock, type Clock } from './clock.js';
 import { RialtoError, type ErrorCode } from './errors.js';
 import { newId, type ActId } from './ids.js';
 import type { JsonObject } from './json.js';
-import type { Action, ResourceRef } from './verbs.js';
-
-/** The registered agent that an act calls. */
-export interface TargetAgent {
-  readonly id: string;
-  readonly slug: string;
-  readonly url: string;
-  /** Price of one task in the agent's own unit, when its card states one. */
-  readonly costPerTask?: number;
-}
-
-/** Facts that are stored about a dispatched call in addition to the call itself (RE-63). */
-export interface DispatchFacts {
-  /**
-   * `explicit:<work type>` when the caller named the agent, `transparent:<work type>` when the gateway chose it
-   * (RE-64).
-   */
-  readonly workType: string;
-  /** The sent input, as JSON text that may be stored. */
-  readonly input: string;
-  /** True when a row with the id of the act already counts among the active calls of its agent. */
-  readonly isPlaced: boolean;
-}
+import type { MessageFacts } from './trust.js';
+import type { Action, Decision, DispatchFacts, NeededApproval, ResourceRef, TargetAgent } from './verbs.js';
 
 /** One act for a caller: the input of the decision and of the records. */
 export interface VerbCall {
@@ -38,9 +17,7 @@ export interface VerbCall {
   readonly ctx: CallContext;
   /** The other name of the tool (RE-07), no matter which name the caller used. */
   readonly legacyAlias?: string;
-  /**
-   * The name that the caller used: the canonical name or an alias. Absent for acts that are not called by a tool name.
-   */
+  /** The name that the caller used: the canonical name or an alias. Absent for acts without a tool name. */
   readonly calledAs?: string;
   readonly agent?: TargetAgent;
   readonly skillId?: string;
@@ -48,20 +25,17 @@ export interface VerbCall {
   readonly task?: { readonly agent: string; readonly owner: { readonly kind: Principal['kind']; readonly id: string } };
   /** Correlates everything one call causes (RE-20). */
   readonly sessionId?: string;
+  /** Absent: the act sends no message to a published agent. */
+  readonly message?: MessageFacts;
   /** Top-level arguments. Policies can read them; records store only their size and hash. */
   readonly args?: JsonObject;
+  /** Everything that the act sends, when `args` has only a part of it. An approval is bound to it. */
+  readonly content?: JsonObject;
+  /** Returns true when the act repeats an earlier one under its idempotency key. Then it needs no approval. */
+  readonly repeats?: () => Promise<boolean>;
   /** How long the work may take, in milliseconds. After that, an act of a killed process no longer counts as active. */
   readonly timeoutMs?: number;
   readonly dispatch?: DispatchFacts;
-}
-
-export interface Decision {
-  readonly allowed: boolean;
-  /** Names of the policies that decided; empty when no permit matched. */
-  readonly policies: readonly string[];
-  readonly reason: string;
-  /** The version of the policy set that made the decision. */
-  readonly version?: string;
 }
 
 export type Outcome = 'completed' | 'failed' | 'denied';
@@ -127,6 +101,11 @@ export interface ActEnd {
 }
 
 export type Decider = (act: Act) => Promise<Decision> | Decision;
+/**
+ * Uses the approval of an act and returns the decision that permits it, or one that denies it when a person refused the
+ * act. Throws `approval_required` while neither exists; the caller gets each RialtoError as it is.
+ */
+export type Approver = (act: Act, decision: Decision, needs: NeededApproval) => Promise<Decision>;
 export type VerbSubscriber = (event: VerbEvent) => void | Promise<void>;
 
 interface Subscription {
@@ -136,6 +115,8 @@ interface Subscription {
 
 /** Stores the records of acts. Both methods resolve when the rows are committed and reject when they are not. */
 export interface VerbLedger {
+  /** Reads what the records of an act need, before its work. Returns undefined when nothing has to be read. */
+  prepare?(act: Act, isDenied: boolean): Promise<void> | undefined;
   begin(act: Act): Promise<void>;
   end(act: Act, end: ActEnd): Promise<void>;
 }
@@ -162,6 +143,7 @@ export class VerbBus {
   private subscriptions: readonly Subscription[] = [];
   private readonly clock: Clock;
   private decider?: Decider;
+  private approver?: Approver;
   private ledger?: VerbLedger;
 
   constructor(private readonly options: VerbBusOptions = {}) {
@@ -174,6 +156,12 @@ export class VerbBus {
   decideWith(decider: Decider): void {
     if (this.decider) throw new Error('the verb bus has a decider already');
     this.decider = decider;
+  }
+
+  /** Sets the approver. Without one, an act that needs an approval is denied. */
+  approveWith(approver: Approver): void {
+    if (this.approver) throw new Error('the verb bus has an approver already');
+    this.approver = approver;
   }
 
   recordIn(ledger: VerbLedger): void {
@@ -196,17 +184,19 @@ export class VerbBus {
   }
 
   /**
-   * Asks for a decision without acting, for lists: no event, no record. False when no decision can be made. Throws
-   * `unavailable`.
+   * Asks for a decision without acting, for lists and for work that goes on: no event, no record. True also for an act
+   * that needs an approval, because `around` asks for it when the act begins. False when no decision can be made.
+   * Throws `unavailable`.
    */
   async permits(call: VerbCall): Promise<boolean> {
-    return (await this.ask(call)).allowed;
+    const { allowed, needs } = await this.decide(call);
+    return allowed || needs !== undefined;
   }
 
   /** Like `permits`, but returns the whole decision with its reason. */
-  async ask(call: VerbCall): Promise<Decision> {
+  async decide(call: VerbCall): Promise<Decision> {
     try {
-      return (await this.decider?.(this.open(call))) ?? undecided;
+      return (await this.decider?.(this.openAct(call))) ?? undecided;
     } catch (error) {
       if (isUnavailable(error)) throw error;
       return undecided;
@@ -214,13 +204,13 @@ export class VerbBus {
   }
 
   /**
-   * Runs `work` if the act is allowed. Throws `denied`, `unavailable` when the act cannot be recorded, or the error of
-   * `work`.
+   * Runs `work` if the act is allowed. Throws `denied`, `approval_required`, `unavailable` when the act cannot be
+   * recorded, or the error of `work`.
    */
   async around<Result>(call: VerbCall, work: (act: Act) => Promise<Result>): Promise<Result> {
-    const act = this.open(call);
+    const act = this.openAct(call);
     await this.permit(act);
-    const begun = this.begin(act);
+    const begun = this.beginAct(act);
     let result: Result;
     try {
       result = await work(act);
@@ -237,9 +227,9 @@ export class VerbBus {
    * throws.
    */
   async *aroundStream<Item>(call: VerbCall, work: (act: Act) => AsyncIterable<Item>): AsyncGenerator<Item, void> {
-    const act = this.open(call);
+    const act = this.openAct(call);
     await this.permit(act);
-    const begun = this.begin(act);
+    const begun = this.beginAct(act);
     let failure: { error: unknown } | undefined;
     try {
       yield* work(act);
@@ -254,7 +244,7 @@ export class VerbBus {
     if (failure) throw failure.error;
   }
 
-  private open(call: VerbCall): OpenAct {
+  private openAct(call: VerbCall): OpenAct {
     const id = call.id ?? newId<ActId>();
     return {
       startedAt: this.clock.now(),
@@ -267,8 +257,11 @@ export class VerbBus {
 
   private async permit(act: OpenAct): Promise<void> {
     const denied = await this.findDenial(act);
+    await this.ledger?.prepare?.(act, denied !== undefined)?.catch((cause: unknown) => {
+      throw denied ?? unrecorded(cause);
+    });
     if (!denied) return;
-    await this.settle(act, isUnavailable(denied) ? 'failed' : 'denied', denied);
+    await this.endAct(act, isUnavailable(denied) ? 'failed' : 'denied', denied);
     throw denied;
   }
 
@@ -278,6 +271,14 @@ export class VerbBus {
       act.decision = await this.decider(act);
     } catch (error) {
       return isUnavailable(error) ? error : denial(act, 'the decision could not be made', error);
+    }
+    const { needs } = act.decision;
+    if (needs && this.approver) {
+      try {
+        act.decision = await this.approver(act, act.decision, needs);
+      } catch (error) {
+        return error instanceof RialtoError ? error : denial(act, 'the approval could not be read', error);
+      }
     }
     const context = { decision: act.decision, denied: act.decision.allowed ? undefined : act.decision.reason };
     const subscribers = this.subscribersOf('pre-verb');
@@ -294,7 +295,7 @@ export class VerbBus {
     return context.denied === undefined ? undefined : denial(act, context.denied);
   }
 
-  private begin(act: Act): Promise<void> {
+  private beginAct(act: Act): Promise<void> {
     const begun = this.ledger?.begin(act) ?? Promise.resolve();
     // The end of the act awaits `begun`. Until then a rejection must not count as unhandled.
     begun.catch(() => undefined);
@@ -307,16 +308,16 @@ export class VerbBus {
     } catch (cause) {
       throw unrecorded(cause);
     }
-    await this.settle(act, 'completed');
+    await this.endAct(act, 'completed');
   }
 
   private async fail(act: OpenAct, thrown: unknown): Promise<RialtoError> {
     const error = RialtoError.from(thrown);
-    await this.settle(act, 'failed', error);
+    await this.endAct(act, 'failed', error);
     return error;
   }
 
-  private async settle(act: OpenAct, outcome: Outcome, error?: RialtoError): Promise<void> {
+  private async endAct(act: OpenAct, outcome: Outcome, error?: RialtoError): Promise<void> {
     const { handedOver } = act;
     const end: ActEnd = { outcome, durationMs: roundMs(this.clock.elapsed() - act.openedAt), error, handedOver };
     try {
@@ -326,11 +327,11 @@ export class VerbBus {
     }
     const { errorOf = plainError } = this.options;
     const facts = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: errorOf(end.error) }) };
-    await this.notify(act, 'post-verb', facts);
-    if (end.outcome === 'failed') await this.notify(act, 'verb-error', facts);
+    await this.notifySubscribers(act, 'post-verb', facts);
+    if (end.outcome === 'failed') await this.notifySubscribers(act, 'verb-error', facts);
   }
 
-  private async notify(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): Promise<void> {
+  private async notifySubscribers(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): Promise<void> {
     const subscribers = this.subscribersOf(phase);
     if (subscribers.length === 0) return;
     const event = this.event(act, phase, more);
@@ -373,7 +374,7 @@ function isUnavailable(error: unknown): error is RialtoError {
   return error instanceof RialtoError && error.code === 'unavailable';
 }
 
-/** Keeps `unavailable` as it is, so that an outage has the same error at every door (R4); wraps every other error. */
+/** Keeps `unavailable` as it is, so that an outage has the same error at every door; wraps every other error. */
 function unrecorded(cause: unknown): RialtoError {
   return isUnavailable(cause)
     ? cause

@@ -15,6 +15,7 @@ export const actions = {
   mcp_read: { kind: 'read', resource: 'Resource' },
   mcp_prompt: { kind: 'read', resource: 'Prompt' },
   mcp_discover: { kind: 'read', resource: 'McpServer' },
+  approval_decide: { kind: 'write', resource: 'Org' },
   admin_read: { kind: 'read', resource: 'Org' },
   admin_write: { kind: 'write', resource: 'Org' },
 } as const;
@@ -28,4 +29,49 @@ export interface ResourceRef {
   readonly id: string;
   /** The parent in the entity graph: the agent of a skill, the server of a tool. */
   readonly parent?: string;
+}
+
+/** The registered agent that an act calls. */
+export interface TargetAgent {
+  readonly id: string;
+  readonly slug: string;
+  readonly url: string;
+  /** Price of one task in the agent's own unit, when its card states one. */
+  readonly costPerTask?: number;
+}
+
+/** Facts that are stored about a dispatched call in addition to the call itself (RE-63). */
+export interface DispatchFacts {
+  /**
+   * `explicit:<work type>` when the caller named the agent, `transparent:<work type>` when the gateway chose it
+   * (RE-64).
+   */
+  readonly workType: string;
+  /** The sent input, as JSON text that may be stored. */
+  readonly input: string;
+  /** True when a row with the id of the act already counts among the active calls of its agent. */
+  readonly isPlaced: boolean;
+}
+
+/** The approval that a decision needs. */
+export interface NeededApproval {
+  /** The approver must be in all of these groups. The name of a role is the group of its holders. */
+  readonly groups: readonly string[];
+  /** How long the question waits for an approver, and then how long the approval can be used. */
+  readonly lifetimeMs: number;
+}
+
+export interface Decision {
+  readonly allowed: boolean;
+  /** Set when only a missing approval prevents the act. `allowed` is false then. */
+  readonly needs?: NeededApproval;
+  /** The approval that the act used. */
+  readonly approval?: { readonly id: string; readonly by: string };
+  /** The person who gave the answer that `reason` repeats (`callerOf`). */
+  readonly by?: string;
+  /** Names of the policies that decided; empty when no permit matched. */
+  readonly policies: readonly string[];
+  readonly reason: string;
+  /** The version of the policy set that made the decision. */
+  readonly version?: string;
 }

@@ -7,7 +7,8 @@ import { LlmTools } from './executors/llm-tools.js';
 import { ModelClient } from './executors/model-client.js';
 import { McpToolExecutor } from './executors/mcp-tool.executor.js';
 import { ServerFeatures } from './features/server-features.js';
-import { ServerTools } from './tools/server-tools.js';
+import { ServerCalls } from './tools/server-calls.js';
+import { SkillCalls } from './tools/skill-calls.js';
 import { ToolCatalogues } from './tools/tool-catalogues.js';
 import { TaskStatusTool } from './tools/task-status-tool.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
@@ -19,6 +20,8 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { McpDispatch } from './door/mcp-dispatch.js';
 import { McpDoor } from './door/mcp.door.js';
 import { LegacyPeers } from './door/legacy-peers.js';
+import { LegacySessions } from './door/legacy-sessions.js';
+import { McpEras } from './door/mcp-eras.js';
 import { LegacyMcp } from './door/mcp-legacy.js';
 import { McpModern, type ChangingList } from './door/mcp-modern.js';
 import { McpSessionStore } from './sessions/mcp-session.store.js';
@@ -30,33 +33,30 @@ import { PeerQuestions } from './door/peer-questions.js';
 import { ResourceMetadataDoor } from './door/resource-metadata.door.js';
 import { RunningCalls } from './door/running-calls.js';
 import { ToolDesk } from './tools/tool-desk.js';
-import { ToolSet } from './tools/tool-set.js';
+import { ToolLists } from './tools/tool-lists.js';
+import { ToolRouter } from './tools/tool-router.js';
 import { ToolsController } from './tools/tools.controller.js';
-import { ToolsService } from './tools/tools.service.js';
 import { TaskExecutors } from '../tasks/task-executors.js';
 import { TasksModule } from '../tasks/tasks.module.js';
-import { UpstreamCalls } from '../upstreams/upstream-calls.js';
+import { UpstreamSubscriptions } from '../upstreams/upstream-subscriptions.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 
 const allLists: readonly ChangingList[] = ['tools', 'resources', 'prompts'];
 
-/**
- * Informs streams of the MCP doors about changed lists and resources, and ends calls that were cancelled in another
- * process.
- */
+/** Informs streams of the MCP doors about changed lists and resources. */
 @Injectable()
 class McpListener implements OnModuleInit {
   constructor(
-    private readonly legacy: LegacyMcp,
+    private readonly streams: McpStreams,
     private readonly modern: McpModern,
-    private readonly calls: UpstreamCalls,
+    private readonly subscriptions: UpstreamSubscriptions,
     private readonly watches: ResourceWatches,
   ) {}
 
   onModuleInit(): void {
-    this.calls.onUpdated((org, server, uri, caller) => {
+    this.subscriptions.onUpdated((org, server, uri, caller) => {
       for (const session of this.watches.sessionsWatching(org, server, uri, caller))
-        this.legacy.streams.tell(session, 'notifications/resources/updated', { uri });
+        this.streams.tell(session, 'notifications/resources/updated', { uri });
       this.modern.resourceUpdated(org, server, uri, caller);
     });
   }
@@ -97,25 +97,9 @@ class McpListener implements OnModuleInit {
     this.listsChanged(orgId, ['tools']);
   }
 
-  @OnNotice('mcp.session-ended')
-  sessionEnded({ sessionId }: Notice<'mcp.session-ended'>): void {
-    this.legacy.sessions.forget(sessionId);
-    this.legacy.streams.endSession(sessionId);
-  }
-
-  @OnNotice('mcp.roots-changed')
-  rootsChanged({ orgId, sessionId }: Notice<'mcp.roots-changed'>): void {
-    this.calls.rootsChanged(orgId, sessionId);
-  }
-
-  @OnNotice('mcp.call-cancelled')
-  cancelled({ orgId, sessionId, requestId }: Notice<'mcp.call-cancelled'>): void {
-    this.legacy.running.cancel(orgId, sessionId, requestId);
-  }
-
   /** @param caller the only caller that is notified; all callers when absent. */
   private listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
-    for (const list of lists) this.legacy.streams.notify(org, `notifications/${list}/list_changed`, caller);
+    for (const list of lists) this.streams.sendNotification(org, `notifications/${list}/list_changed`, caller);
     this.modern.listsChanged(org, lists, caller);
   }
 }
@@ -160,7 +144,9 @@ class AgentExecutors implements OnModuleInit {
     ResourceMetadataDoor,
     McpDoor,
     McpDispatch,
+    McpEras,
     LegacyMcp,
+    LegacySessions,
     LegacyPeers,
     PeerQuestions,
     ResourceWatches,
@@ -169,13 +155,14 @@ class AgentExecutors implements OnModuleInit {
     McpSessionStore,
     McpStreams,
     RunningCalls,
-    ToolsService,
     OwnAgentTools,
     McpTasks,
     TaskStatusTool,
-    ToolSet,
+    ToolLists,
+    ToolRouter,
+    SkillCalls,
     ServerFeatures,
-    ServerTools,
+    ServerCalls,
     ToolCatalogues,
     McpToolExecutor,
     AgentExecutors,

@@ -30,13 +30,18 @@ export class ContextService {
    * passed.
    * @param lenient as in AuthService.authenticate.
    */
-  async open(request: DoorRequest, surface: Surface, signal?: AbortSignal, lenient = false): Promise<CallContext> {
+  async openContext(
+    request: DoorRequest,
+    surface: Surface,
+    signal?: AbortSignal,
+    lenient = false,
+  ): Promise<CallContext> {
     return this.openAs(await this.auth.authenticate(request, lenient), request, surface, signal);
   }
 
   /** Creates the context of a caller that the door itself identified. */
   openAs(identity: Identity, request: DoorRequest, surface: Surface, signal?: AbortSignal): CallContext {
-    const { org, principal, expiresAt, tokenId } = identity;
+    const { org, principal, expiresAt, tokenId, isForAudience, approvedActions } = identity;
     this.limits.admit({ org, principal });
     const ctx: CallContext = {
       org,
@@ -46,6 +51,8 @@ export class ContextService {
       ...this.delegationOf(request),
       ...(expiresAt !== undefined && { expiresAt }),
       ...(tokenId !== undefined && { tokenId }),
+      ...(isForAudience && { isForAudience }),
+      ...(approvedActions && { approvedActions }),
       trace: parseTraceparent(request.headers),
       signal,
     };
@@ -70,7 +77,9 @@ export class ContextService {
     return this.limits.left({ org, principal });
   }
 
-  /** Counts one more message of a request with several messages; `open` counted the first. Throws `rate_limited`. */
+  /**
+   * Counts one more message of a request with several messages; `openContext` counted the first. Throws `rate_limited`.
+   */
   admit({ org, principal }: CallContext): void {
     this.limits.admit({ org, principal });
   }
@@ -82,7 +91,7 @@ export class ContextService {
   private delegationOf(request: DoorRequest): Pick<CallContext, 'depth' | 'lineage'> {
     const plain = depthOf(request);
     const header = request.headers[lineageHeader];
-    const opened = typeof header === 'string' ? this.seal.open(header) : undefined;
+    const opened = typeof header === 'string' ? this.seal.openLineage(header) : undefined;
     if (header !== undefined && !opened)
       throw new RialtoError('loop_detected', {
         message: 'the lineage of this call is damaged',

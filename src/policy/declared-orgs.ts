@@ -1,16 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { IsNull } from 'typeorm';
 import { z } from 'zod';
 import { RialtoError } from '../kernel/errors.js';
-import type { OrgId } from '../kernel/ids.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { TxRunner, type Tx } from '../platform/database/tx.js';
+import { TxRunner } from '../platform/database/tx.js';
 import { PolicyService } from './policy.service.js';
-import { defaultOrg } from './auth.service.js';
-import { bootstrapLock } from './bootstrap.js';
-import { MemberEntity, OrgEntity } from './auth/org.entity.js';
+import { MemberStore } from './orgs/member.store.js';
 import { OrgService } from './org.service.js';
-import { ChangeOrg, CreateOrg, SaveMember } from './org.types.js';
+import { ChangeOrg, CreateOrg, defaultOrg, SaveMember } from './org.types.js';
 
 type Declared = Settings['configFile']['orgs'][number];
 
@@ -24,6 +20,7 @@ export class DeclaredOrgs {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly orgs: OrgService,
+    private readonly members: MemberStore,
     private readonly policies: PolicyService,
     private readonly txs: TxRunner,
   ) {}
@@ -41,22 +38,10 @@ export class DeclaredOrgs {
       if (slug === defaultOrg && policies !== undefined)
         throw wrong(slug, `declare the policies of the org "${defaultOrg}" at the top level of the file`);
       await this.txs.run(async (tx) => {
-        await tx.manager.query('select pg_advisory_xact_lock($1)', [bootstrapLock]);
-        const known = await tx.manager.findOneBy(OrgEntity, { slug, deletedAt: IsNull() });
-        const id = known?.id ?? (await this.orgs.insert(tx, org)).id;
-        await this.orgs.adjust(tx, id, change);
-        await this.saveMembers(tx, id, validMembers);
+        const { id } = await this.orgs.declareOrg(tx, org, change);
+        await this.members.saveAll(tx, id, validMembers);
         if (policies !== undefined) await this.policies.reconcile(tx, id, policies);
       });
-    }
-  }
-
-  private async saveMembers(tx: Tx, orgId: OrgId, members: readonly SaveMember[]): Promise<void> {
-    const known = new Map((await tx.manager.findBy(MemberEntity, { orgId })).map((member) => [member.sub, member]));
-    for (const member of members) {
-      const { role, groups = [], active } = known.get(member.sub) ?? {};
-      const isSame = role === member.role && active === member.active && groups.join() === member.groups.join();
-      if (!isSame) await this.orgs.putMember(tx, orgId, member);
     }
   }
 }

@@ -35,7 +35,7 @@ export class LimitsService {
   }
 
   private takeFrom(buckets: Buckets, key: string, scope: 'org' | 'principal'): void {
-    const retryAfterSeconds = buckets.take(key, systemClock.now());
+    const retryAfterSeconds = buckets.takeToken(key, systemClock.now());
     if (retryAfterSeconds === 0) return;
     this.metrics.limited.inc({ scope });
     throw new RialtoError('rate_limited', {

@@ -29,15 +29,11 @@ export class Nesting {
     this.calls = new NestedCalls(this.most);
   }
 
-  /** Runs `call` and counts it in this process until it ends. Throws `rate_limited`. */
-  async around<T>({ org, principal }: CallContext, agentId: string, call: () => Promise<T>): Promise<T> {
-    const leave = this.calls.enter(`${org.id} ${callerOf(principal)} ${agentId}`, systemClock.elapsed());
+  /** Counts a call in this process until the returned function is called. Throws `rate_limited`. */
+  countCall({ org, principal }: CallContext, agentId: string): () => void {
+    const leave = this.calls.countCall(`${org.id} ${callerOf(principal)} ${agentId}`, systemClock.elapsed());
     if (!leave) throw this.refusal(this.most);
-    try {
-      return await call();
-    } finally {
-      leave();
-    }
+    return leave;
   }
 
   /**
@@ -45,7 +41,7 @@ export class Nesting {
    * @param open tasks that are under way, in all processes.
    * @param waits whether the caller waits for the new task.
    */
-  requireRoom(open: number, waits: boolean): void {
+  requirePlace(open: number, waits: boolean): void {
     const most = waits ? this.most : this.most * backlogFactor;
     if (open >= most) throw this.refusal(most);
   }

@@ -1,18 +1,21 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { AuditService } from '../audit/audit.service.js';
+import { callerOf } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { basicOf } from '../platform/http/basic-auth.js';
 import { clientAddress, parseTrustProxy, type TrustProxy } from '../platform/http/server/client-address.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
+import { isOfOwnPage } from '../platform/http/server/origin-check.js';
 import type { Gate } from '../platform/http/openapi.js';
 import { sendProblem } from '../platform/http/problem.js';
 import { Buckets } from './limits/limits.js';
-import { apiKeyPrefix, defaultOrg } from './auth.service.js';
+import { apiKeyPrefix } from './auth/api-key.js';
+import { defaultOrg } from './org.types.js';
 import { ContextService } from './context.service.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { isSameSecret } from '../platform/secrets/same-secret.js';
@@ -29,9 +32,9 @@ const guessesPerMinute = 10;
  */
 @Injectable()
 export class OperatorGate implements Gate {
-  readonly admin: RequestHandler = (request, response, next) => void this.check(request, response, next);
+  readonly admin: RequestHandler = (request, response, next) => void this.checkRequest(request, response, next);
   readonly docs: RequestHandler = (request, response, next) =>
-    this.settings.production ? void this.check(request, response, next) : next();
+    this.settings.production ? void this.checkRequest(request, response, next) : next();
 
   private readonly guesses = new Buckets(guessesPerMinute);
   private readonly trust: TrustProxy;
@@ -46,7 +49,7 @@ export class OperatorGate implements Gate {
     this.trust = parseTrustProxy(settings.RIALTO_TRUST_PROXY);
   }
 
-  private async check(request: Request, response: Response, next: NextFunction): Promise<void> {
+  private async checkRequest(request: Request, response: Response, next: NextFunction): Promise<void> {
     const door = request as unknown as DoorRequest;
     try {
       // Browsers send a stored password with requests from any page (cross-site request forgery).
@@ -54,19 +57,19 @@ export class OperatorGate implements Gate {
         throw new RialtoError('denied', { message: 'a page of another site may not change anything here' });
       const basic = basicOf(request.headers.authorization);
       if (basic !== undefined && this.isAdminPassword(basic, clientAddress(request, this.trust))) {
-        await this.recordChange(request, 'RIALTO_ADMIN_PASSWORD');
+        await this.recordChange(request, 'RIALTO_ADMIN_PASSWORD', 'service:RIALTO_ADMIN_PASSWORD');
         return next();
       }
       // A browser can only ask for user and password, so an API key of an admin is accepted as the password.
       if (basic?.startsWith('admin:')) request.headers.authorization = `Bearer ${basic.slice('admin:'.length)}`;
-      const ctx = await this.contexts.open(door, 'rest');
+      const ctx = await this.contexts.openContext(door, 'rest');
       const action = isRead(request) ? 'admin_read' : 'admin_write';
       const allowed =
         ctx.org.slug === defaultOrg &&
         ctx.principal.role === 'admin' &&
         (await this.verbs.permits({ ctx, verb: 'operator.page', action, resource: { type: 'Org', id: ctx.org.slug } }));
       if (!allowed) throw new RialtoError('denied', { message: 'this page is for admins of the default org' });
-      await this.recordChange(request, ctx.principal.id);
+      await this.recordChange(request, ctx.principal.id, callerOf(ctx.principal));
       next();
     } catch (error) {
       const known = RialtoError.from(error);
@@ -76,12 +79,13 @@ export class OperatorGate implements Gate {
   }
 
   /** Records a change by an operator in the audit before it happens. */
-  private async recordChange(request: Request, by: string): Promise<void> {
+  private async recordChange(request: Request, by: string, subject: string): Promise<void> {
     if (isRead(request)) return;
     const org = await this.store.orgBySlug(defaultOrg);
     const { method, requestId } = request as unknown as DoorRequest;
     const path = storableText(request.originalUrl.split('?')[0]!, 500);
-    if (org) await this.audit.note(org.id, 'operator.act', { by, method, path, requestId });
+    const personal = [{ subject, facts: { by: storableText(by, 256) } }];
+    if (org) await this.audit.note(org.id, 'operator.act', { method, path, requestId }, personal);
   }
 
   /**
@@ -97,25 +101,11 @@ export class OperatorGate implements Gate {
     if (retryAfterSeconds > 0)
       throw new RialtoError('rate_limited', { message: 'too many wrong passwords', data: { retryAfterSeconds } });
     if (right) return true;
-    this.guesses.take(address, systemClock.now());
+    this.guesses.takeToken(address, systemClock.now());
     return false;
   }
 }
 
-/**
- * Returns whether a request comes from our own page or from a program. Browsers send fetch metadata (W3C) or
- * `Origin`; programs send neither.
- */
-function isOfOwnPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
-  if (site !== undefined) return site === 'same-origin' || site === 'none';
-  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
-}
-
 function isRead({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD';
-}
-
-/** Returns `user:password` of Basic authentication (RFC 7617). */
-function basicOf(header: string | undefined): string | undefined {
-  return header?.startsWith('Basic ') ? Buffer.from(header.slice(6), 'base64').toString('utf8') : undefined;
 }

@@ -1,8 +1,6 @@
 import type { DataSource } from 'typeorm';
-import { auditRecorder } from '../audit/audit-recorder.port.js';
-import type { CallContext, OrgRef, Role } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { newId } from '../kernel/ids.js';
+import { auditRecorderOn } from '../audit/audit-recorder.port.js';
+import type { CallContext } from '../kernel/call-context.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Ledger } from '../platform/bus/ledger.js';
@@ -12,31 +10,31 @@ import { Pg } from '../platform/database/pg.js';
 import { RowWriter } from '../platform/database/row-writer.js';
 import { TxRunner } from '../platform/database/tx.js';
 import { Cursors } from '../platform/http/cursor.js';
-import { resealAll, type Resealed } from '../platform/secrets/sealed-columns.js';
-import { SigningKeys } from '../platform/secrets/signing-keys.js';
+import type { Resealed } from '../platform/secrets/sealed-columns.js';
 import { Vault } from '../platform/secrets/vault.js';
 import type { Logger } from '../platform/telemetry/logger.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import { PolicyDecider } from './decisions/policy-decider.js';
 import { PolicyEntity } from './admin/policy.entity.js';
-import { PolicyService } from './policy.service.js';
 import { PolicyStore } from './admin/policy.store.js';
-import { defaultOrg } from './auth.service.js';
-import { Bootstrap } from './bootstrap.js';
 import { CredentialStore } from './auth/credential.store.js';
-import { MemberEntity, OrgEntity } from './auth/org.entity.js';
-import { OrgActs } from './auth/org-acts.js';
+import { Bootstrap } from './bootstrap.js';
+import { PolicyDecider } from './decisions/policy-decider.js';
+import { DeploymentKeys } from './operator/deployment-keys.js';
+import { operatorContext } from './operator/operator-context.js';
+import { OperatorTokens } from './operator/operator-tokens.js';
 import { OrgService } from './org.service.js';
-
-/** The org, subject and role that a token is wanted for, and whether they may be created. */
-export interface MemberWish {
-  readonly org: string;
-  readonly sub: string;
-  /** Undefined: the current role of the member, or `member` for a new one. */
-  readonly role?: Role;
-  /** True: create the org and the member, or change the role, when they differ. */
-  readonly create: boolean;
-}
+import { defaultOrg } from './org.types.js';
+import { AdminTokenFile } from './orgs/admin-token-file.js';
+import { ApiKeyStore } from './orgs/api-key.store.js';
+import { MemberService } from './orgs/member.service.js';
+import { MemberStore } from './orgs/member.store.js';
+import { ApiKeyEntity, MemberEntity, OrgEntity } from './orgs/org.entity.js';
+import { OrgStore } from './orgs/org.store.js';
+import { TokenSecretService } from './orgs/token-secret.service.js';
+import { TokenSecretStore } from './orgs/token-secret.store.js';
+import { TrustQuotaStore } from './trust/trust-quota.store.js';
+import { TrustQuotas } from './trust-quotas.js';
+import { PolicyService } from './policy.service.js';
 
 /**
  * Administration for the `rialto` command, by the operator of the machine. It asks no policy, so that a broken policy
@@ -44,15 +42,11 @@ export interface MemberWish {
  */
 export class OperatorService {
   private constructor(
-    readonly orgs: OrgService,
     readonly policies: PolicyService,
+    readonly tokens: OperatorTokens,
     private readonly store: CredentialStore,
-    private readonly dataSource: DataSource,
+    private readonly keys: DeploymentKeys,
     private readonly notices: Notices,
-    private readonly keys: {
-      readonly rotate: (ctx: CallContext, graceSeconds: number) => Promise<string>;
-      readonly reseal: (ctx: CallContext) => Promise<Resealed>;
-    },
   ) {}
 
   /** Creates the service on a migrated database. Creates the default org when it does not exist. */
@@ -60,75 +54,34 @@ export class OperatorService {
     const pg = Pg.of(dataSource);
     const vault = new Vault(settings.encryptionKey, settings.otherEncryptionKey);
     const txs = new TxRunner(dataSource);
-    const ledger = new Ledger(new RowWriter(pg.pool), new Metrics());
-    ledger.add(auditRecorder);
+    const metrics = new Metrics();
+    const ledger = new Ledger(new RowWriter(pg.pool), metrics);
+    ledger.add(auditRecorderOn(pg, vault));
     const decider = () => ({ allowed: true, policies: [], reason: 'the operator of the deployment' });
     const admin = new AdminActs(new VerbBus({ decider, ledger }), txs, ledger);
     const notices = new Notices(pg.pool, '', log);
     const cursors = new Cursors(vault);
     const store = new CredentialStore(pg, vault);
     const policyStore = new PolicyStore(dataSource.getRepository(PolicyEntity), pg);
-    const policies = new PolicyService(admin, policyStore, new PolicyDecider(policyStore), store, notices, cursors);
-    const acts = new OrgActs(admin, notices);
-    const orgs = new OrgService(settings, dataSource.getRepository(OrgEntity), acts, policies, cursors, vault);
-    if (!(await store.orgBySlug(defaultOrg))) await new Bootstrap(settings, store, orgs, policies, txs).run();
-    const keys = new SigningKeys(pg, vault);
-    const rotate = (ctx: CallContext, grace: number) =>
-      admin.prepareAndWrite(
-        ctx,
-        'signing-key.rotate',
-        { grace },
-        () => keys.rotate(grace),
-        (_tx, kid) => Promise.resolve(kid),
-      );
-    const reseal = (ctx: CallContext) =>
-      admin.prepareAndWrite(
-        ctx,
-        'encryption-key.rotate',
-        {},
-        () => resealAll(pg.pool, vault),
-        (_tx, done) => Promise.resolve(done),
-      );
-    return new OperatorService(orgs, policies, store, dataSource, notices, { rotate, reseal });
+    const policies = new PolicyService(admin, policyStore, new PolicyDecider(policyStore), notices, cursors);
+    const orgStore = new OrgStore(dataSource.getRepository(OrgEntity), notices);
+    const orgs = new OrgService(settings, orgStore, policies, admin, cursors);
+    if (!(await store.orgBySlug(defaultOrg))) {
+      const keyStore = new ApiKeyStore(dataSource.getRepository(ApiKeyEntity), notices);
+      const tokenFile = new AdminTokenFile(settings, store, keyStore, txs);
+      await new Bootstrap(settings, orgs, policies, tokenFile, txs).prepareDefaultOrg();
+    }
+    const memberStore = new MemberStore(dataSource.getRepository(MemberEntity), notices);
+    const quotas = new TrustQuotas(settings, orgs, new TrustQuotaStore(pg), metrics);
+    const members = new MemberService(orgs, memberStore, admin, cursors, quotas);
+    const secrets = new TokenSecretService(orgs, new TokenSecretStore(pg, vault, notices), admin);
+    const tokens = new OperatorTokens(store, orgs, members, memberStore, secrets);
+    return new OperatorService(policies, tokens, store, new DeploymentKeys(admin, pg, vault), notices);
   }
 
   /** Returns the context of an act on an org. Throws `not_found`. */
-  async on(slug: string): Promise<CallContext> {
-    const org = await this.store.orgBySlug(slug);
-    if (!org) throw new RialtoError('not_found', { message: `there is no org "${slug}"` });
-    return contextOf(org);
-  }
-
-  /**
-   * Makes an org accept tokens of a subject. Returns the previous role when it changed. Throws `not_found` or
-   * `conflict` when the change is not allowed.
-   */
-  async admit({ org: slug, sub, role, create }: MemberWish): Promise<Role | undefined> {
-    if (create && !(await this.store.orgBySlug(slug))) await this.orgs.create(await this.on(defaultOrg), { slug });
-    const ctx = await this.on(slug);
-    const member = await this.dataSource.getRepository(MemberEntity).findOneBy({ orgId: ctx.org.id, sub });
-    if (member && !member.active)
-      throw new RialtoError('conflict', { message: `"${sub}" was deactivated in the org "${slug}"` });
-    if (member && (role === undefined || role === member.role)) return undefined;
-    if (!create)
-      throw member
-        ? new RialtoError('conflict', {
-            message: `"${sub}" has the role ${member.role} in the org "${slug}", not ${role}`,
-          })
-        : new RialtoError('not_found', { message: `"${sub}" is not a member of the org "${slug}"` });
-    const groups = member?.groups ?? [];
-    await this.orgs.saveMember(ctx, slug, { sub, role: role ?? 'member', groups, active: true });
-    return member?.role;
-  }
-
-  /** Returns the newest secret that signs tokens of an org; undefined when it has none. */
-  async signingSecret(slug: string): Promise<Buffer | undefined> {
-    return (await this.store.orgKeys(slug))?.secrets[0];
-  }
-
-  /** Creates a new secret for an org. The previous one stays valid for `graceSeconds`. */
-  async rotateSecret(slug: string, graceSeconds: number): Promise<string> {
-    return (await this.orgs.rotateSecret(await this.on(slug), slug, { graceSeconds })).secret;
+  contextOn(slug: string): Promise<CallContext> {
+    return operatorContext(this.store, slug);
   }
 
   /**
@@ -136,21 +89,16 @@ export class OperatorService {
    * `graceSeconds`.
    */
   async rotateSigningKey(graceSeconds: number): Promise<string> {
-    return this.keys.rotate(await this.on(defaultOrg), graceSeconds);
+    return this.keys.rotateSigning(await this.contextOn(defaultOrg), graceSeconds);
   }
 
   /** Seals the secrets of the other encryption key again with the current key. */
   async rotateEncryption(): Promise<Resealed> {
-    return this.keys.reseal(await this.on(defaultOrg));
+    return this.keys.reseal(await this.contextOn(defaultOrg));
   }
 
   /** Sends the pending notices to running gateways. The data source stays open. */
   close(): Promise<void> {
     return this.notices.close();
   }
-}
-
-function contextOf(org: OrgRef): CallContext {
-  const principal = { kind: 'service', id: 'rialto-cli', role: 'admin', groups: [] } as const;
-  return { org, principal, surface: 'system', requestId: newId(), depth: 0 };
 }

@@ -20,7 +20,7 @@ describe('the export of an org', () => {
   }
   const data = new OrgData(
     { write: (_ctx: unknown, _verb: unknown, _args: unknown, work: () => unknown) => work() } as any,
-    { visible: () => Promise.resolve(org) } as any,
+    { visibleOrg: () => Promise.resolve(org) } as any,
     { rows } as any,
   );
 

@@ -1,24 +1,18 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
-import { OrgDataStore } from './auth/org-data.store.js';
+import { ExportStream } from '../platform/http/export-stream.js';
+import { OrgDataStore } from './orgs/org-data.store.js';
 import type { OrgTable } from './org-data.types.js';
-import type { OrgEntity } from './auth/org.entity.js';
+import type { OrgEntity } from './orgs/org.entity.js';
 import { OrgService } from './org.service.js';
-
-/**
- * Milliseconds after which the export of a stalled reader ends, before PostgreSQL ends its snapshot
- * (org-data.store.ts).
- */
-const idleTimeoutMs = 45_000;
 
 /** Exports and deletes all data of an org, from the tables of all modules. */
 @Injectable()
 export class OrgData {
   private tables: readonly OrgTable[] = [];
-  private exporting = false;
+  private readonly exports = new ExportStream();
 
   constructor(
     private readonly acts: AdminActs,
@@ -37,26 +31,8 @@ export class OrgData {
    * Throws `not_found`, `denied`, `unavailable`.
    */
   async export(ctx: CallContext, slug: string): Promise<Readable> {
-    const org = await this.acts.write(ctx, 'org.export', { org: slug }, () => this.orgs.visible(ctx, slug));
-    if (this.exporting)
-      throw new RialtoError('unavailable', { message: 'another export is running', hint: 'try again in a minute' });
-    this.exporting = true;
-    let made = 0;
-    let taken = 0;
-    const lines = this.lines(org, (bytes) => (made += bytes));
-    const stream = Readable.from(lines, { objectMode: false, highWaterMark: 65_536 });
-    // Counts the bytes that the reader took: how far a stream reads ahead differs between versions of Node.
-    const cancelWhenIdle = (): void => {
-      const before = taken;
-      taken = made - stream.readableLength;
-      if (taken === before)
-        stream.destroy(new RialtoError('canceled', { message: 'the client stopped reading the export' }));
-    };
-    const timer = setInterval(cancelWhenIdle, idleTimeoutMs);
-    return stream.once('close', () => {
-      clearInterval(timer);
-      this.exporting = false;
-    });
+    const org = await this.acts.write(ctx, 'org.export', { org: slug }, () => this.orgs.visibleOrg(ctx, slug));
+    return this.exports.open(this.lines(org));
   }
 
   /** Deletes a batch of each table. Returns true when no row was left. */
@@ -66,20 +42,14 @@ export class OrgData {
     return dropped === 0;
   }
 
-  private async *lines(org: OrgEntity, onMade: (bytes: number) => void): AsyncGenerator<Buffer> {
-    const { id, slug, name, createdAt } = org;
-    const made = (text: string): Buffer => {
-      const bytes = Buffer.from(text);
-      onMade(bytes.length);
-      return bytes;
-    };
-    yield made(line('org', JSON.stringify({ id, slug, name, createdAt })));
+  private async *lines({ id, slug, name, createdAt }: OrgEntity): AsyncGenerator<string> {
+    yield line('org', JSON.stringify({ id, slug, name, createdAt }));
     let lines = 1;
     for await (const rows of this.store.rows(this.tables, id)) {
       lines += rows.length;
-      yield made(rows.map(({ kind, data }) => line(kind, data)).join(''));
+      yield rows.map(({ kind, data }) => line(kind, data)).join('');
     }
-    yield made(`${JSON.stringify({ kind: 'end', lines })}\n`);
+    yield `${JSON.stringify({ kind: 'end', lines })}\n`;
   }
 }
 

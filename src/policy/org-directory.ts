@@ -22,7 +22,7 @@ export interface OrgEntry extends OrgRef {
 export class OrgDirectory {
   private readonly entries = new SnapshotCache<OrgEntry | null>({
     // The row is small enough to be its own version.
-    probe: (name) => this.read(name),
+    probe: (name) => this.readEntry(name),
     load: (_name, text) => Promise.resolve(JSON.parse(text) as OrgEntry | null),
   });
 
@@ -55,18 +55,20 @@ export class OrgDirectory {
   async byId(id: OrgId): Promise<OrgRef | undefined> {
     const [row] = await this.pg.rows<{ id: OrgId; slug: string }>(
       'org-by-id',
-      'select id, slug from orgs where id = $1',
-      [id],
+      'select id, slug from orgs where id = :id',
+      { id },
     );
     return row;
   }
 
-  private async read(name: string): Promise<string> {
+  private async readEntry(name: string): Promise<string> {
     const [row] = await this.pg.rows<{ entry: string }>(
       'org-entry',
-      `select json_build_object('id', id, 'slug', slug, 'name', name, 'defaultAgent', default_agent)::text as entry
-       from orgs where (slug = $1 or id = (select org_id from org_domains where domain = $1)) and deleted_at is null`,
-      [name],
+      `
+      select json_build_object('id', id, 'slug', slug, 'name', name, 'defaultAgent', default_agent)::text as entry
+      from orgs
+      where (slug = :name or id = (select org_id from org_domains where domain = :name)) and deleted_at is null`,
+      { name },
     );
     return row?.entry ?? 'null';
   }

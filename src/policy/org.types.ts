@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { roles } from '../kernel/call-context.js';
+import { trustTiers } from '../kernel/trust.js';
 import { Moment, Name, Slug } from '../platform/http/params.js';
 
 /** The org of the operator of the deployment. */
@@ -20,6 +21,8 @@ export const ChangeOrg = z
     defaultAgent: z.string().max(200).nullable().optional(),
     toolTimeoutMs: z.number().int().min(100).max(3_600_000).nullable().optional(),
     toolNames: z.enum(['portable', 'canonical', 'both']).nullable().optional(),
+    /** Only admins of the default org set it. */
+    trustTier: z.literal(trustTiers).optional(),
   })
   .refine((change) => Object.keys(change).length > 0, { message: 'contains no member to change' });
 export type ChangeOrg = z.output<typeof ChangeOrg>;
@@ -76,6 +79,7 @@ export const OrgView = z.object({
   defaultAgent: z.string().nullable(),
   toolTimeoutMs: z.number().nullable(),
   toolNames: z.string().nullable(),
+  trustTier: z.number(),
   createdAt: z.string(),
   updatedAt: z.string(),
 });

@@ -4,9 +4,7 @@ import { PassportModule } from '@nestjs/passport';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditModule } from '../audit/audit.module.js';
 import { VerbBus } from '../kernel/verb-bus.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { PublicUrl } from '../platform/http/public-url.js';
-import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
+import { FrontDoor } from '../platform/http/server/front-door.js';
 import { HealthService } from '../platform/telemetry/health.service.js';
 import { AuthGuard } from './auth/auth.guard.js';
 import { AuthService } from './auth.service.js';
@@ -14,7 +12,7 @@ import { Bootstrap } from './bootstrap.js';
 import { ContextService } from './context.service.js';
 import { DeclaredOrgs } from './declared-orgs.js';
 import { CredentialStore } from './auth/credential.store.js';
-import { KeyController, OrgController } from './auth/org.controller.js';
+import { KeyController, OrgController } from './orgs/org.controller.js';
 import {
   ApiKeyEntity,
   MemberEntity,
@@ -22,17 +20,28 @@ import {
   OrgEntity,
   OrgSecretEntity,
   RevokedTokenEntity,
-} from './auth/org.entity.js';
-import { OrgActs } from './auth/org-acts.js';
+} from './orgs/org.entity.js';
 import { OrgData } from './org-data.js';
-import { OrgDataStore } from './auth/org-data.store.js';
-import { OrgPurgeSweeper } from './auth/org-purge.sweeper.js';
+import { OrgDataStore } from './orgs/org-data.store.js';
+import { OrgPurgeSweeper } from './orgs/org-purge.sweeper.js';
 import { OrgDirectory } from './org-directory.js';
-import { OrgDomainService } from './auth/org-domains.service.js';
+import { OrgDomainService } from './orgs/org-domains.service.js';
 import { OrgService } from './org.service.js';
+import { AdminTokenFile } from './orgs/admin-token-file.js';
+import { ApiKeyService } from './orgs/api-key.service.js';
+import { ApiKeyStore } from './orgs/api-key.store.js';
+import { MemberService } from './orgs/member.service.js';
+import { MemberStore } from './orgs/member.store.js';
+import { OrgStore } from './orgs/org.store.js';
+import { TokenSecretService } from './orgs/token-secret.service.js';
+import { TokenSecretStore } from './orgs/token-secret.store.js';
+import { IdentityFinder } from './auth/identity-finder.js';
+import { PolicyTestService } from './policy-test.service.js';
 import { TokenRefusals } from './auth/token-refusals.js';
 import { ResealSweeper } from './auth/reseal.sweeper.js';
-import { RevocationSweeper } from './auth/revocation.sweeper.js';
+import { RevocationSweeper } from './orgs/revocation.sweeper.js';
+import { AccessTokens } from './auth/access-tokens.js';
+import { TokenDoor } from './token.door.js';
 import { TokenVerifier } from './auth/token-verifier.js';
 import { OperatorGate } from './operator-gate.js';
 import { LimitsService } from './limits.service.js';
@@ -43,6 +52,8 @@ import { PolicyEntity, PolicyVersionEntity } from './admin/policy.entity.js';
 import { PolicyService } from './policy.service.js';
 import { PolicyStore } from './admin/policy.store.js';
 import { ToolCallsStore } from './limits/tool-calls.store.js';
+import { TrustQuotaStore } from './trust/trust-quota.store.js';
+import { TrustQuotas } from './trust-quotas.js';
 import { ToolLimits } from './tool-limits.js';
 
 /** Module 5: authentication, authorisation and rate limits. */
@@ -64,19 +75,33 @@ import { ToolLimits } from './tool-limits.js';
   controllers: [PolicyController, OrgController, KeyController],
   providers: [
     PolicyService,
+    PolicyTestService,
     PolicyDecider,
     PolicyStore,
     OrgService,
     OrgDomainService,
     OrgDirectory,
-    OrgActs,
+    OrgStore,
+    MemberService,
+    MemberStore,
+    ApiKeyService,
+    ApiKeyStore,
+    TokenSecretService,
+    TokenSecretStore,
+    AdminTokenFile,
     AuthService,
+    IdentityFinder,
+    TokenVerifier,
+    AccessTokens,
+    TokenDoor,
     TokenRefusals,
     ContextService,
     LimitsService,
     Nesting,
     ToolLimits,
     ToolCallsStore,
+    TrustQuotas,
+    TrustQuotaStore,
     OperatorGate,
     CredentialStore,
     Bootstrap,
@@ -86,16 +111,11 @@ import { ToolLimits } from './tool-limits.js';
     OrgData,
     OrgDataStore,
     OrgPurgeSweeper,
-    {
-      provide: TokenVerifier,
-      useFactory: (settings: Settings, store: CredentialStore, safeFetch: SafeFetch, publicUrl: PublicUrl) =>
-        new TokenVerifier(settings, store, safeFetch, publicUrl),
-      inject: [SETTINGS, CredentialStore, SafeFetch, PublicUrl],
-    },
     { provide: APP_GUARD, useClass: AuthGuard },
   ],
   exports: [
     ToolLimits,
+    TrustQuotas,
     Nesting,
     PolicyService,
     AuthService,
@@ -111,10 +131,13 @@ export class PolicyModule implements OnModuleInit {
     private readonly verbs: VerbBus,
     private readonly decider: PolicyDecider,
     private readonly health: HealthService,
+    private readonly front: FrontDoor,
+    private readonly tokens: TokenDoor,
   ) {}
 
   onModuleInit(): void {
-    this.verbs.decideWith((act) => this.decider.decide(act));
+    for (const route of this.tokens.routes()) this.front.add(route);
+    this.verbs.decideWith((act) => this.decider.decideAct(act));
     const check = () =>
       this.decider.engine.healthy
         ? { status: 'ok' as const }

@@ -1,51 +1,30 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext, Principal, Role } from '../kernel/call-context.js';
+import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
-import { RialtoError, type Violation } from '../kernel/errors.js';
+import { RialtoError } from '../kernel/errors.js';
 import { newId, type OrgId, type PolicyId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
-import type { Action, ResourceType } from '../kernel/verbs.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Notices } from '../platform/bus/notices.js';
 import { isUniqueViolation } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
-import { inTurns } from '../platform/jobs/in-turns.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
-import { CredentialStore } from './auth/credential.store.js';
-import { developmentPolicy, reservedPrefix, type PolicyText } from './cedar/builtin.js';
-import { parseEntityLiteral } from './cedar/entity-literal.js';
-import { parentOf, type PolicyCall } from './cedar/entities.js';
+import { developmentPolicy, type PolicyText } from './cedar/builtin.js';
+import type { PolicyCall } from './cedar/entities.js';
 import { PolicyDecider, type FactsSource, type ToolFactsSource } from './decisions/policy-decider.js';
 import type { PolicyEntity } from './admin/policy.entity.js';
-import { overweight, type PolicySet } from './cedar/policy-set.js';
 import { PolicyStore } from './admin/policy.store.js';
-import type {
-  PolicyVersionView,
-  PolicyView,
-  ReplacePolicy,
-  SavePolicy,
-  TestPolicy,
-  TestResult,
-} from './policy.types.js';
-import { renderTemplate } from './cedar/templates.js';
-import { validatingPolicyText } from './cedar/validate.js';
+import { rendered, validText } from './admin/policy-text.js';
+import type { PolicyVersionView, PolicyView, ReplacePolicy, SavePolicy } from './policy.types.js';
 
 const maxPerOrg = 500;
-const kindOfType: Record<string, Principal['kind']> = {
-  User: 'user',
-  A2AAgent: 'agent',
-  Service: 'service',
-  Anonymous: 'anonymous',
-};
 
-/** Stores, versions, validates and tests the policies of orgs. */
+/** Stores, versions and validates the policies of orgs. */
 @Injectable()
 export class PolicyService {
   constructor(
     private readonly admin: AdminActs,
     private readonly store: PolicyStore,
     private readonly decider: PolicyDecider,
-    private readonly credentials: CredentialStore,
     private readonly notices: Notices,
     private readonly cursors: Cursors,
   ) {}
@@ -54,19 +33,19 @@ export class PolicyService {
     return this.admin.read(ctx, 'policy.list', async () => {
       const scope = `policies:${ctx.org.id}`;
       const [after] = cursor ? this.cursors.decode(scope, cursor, 1) : [];
-      return pageOf(await this.store.findPage(ctx.org.id, limit, after), limit, viewOf, (row) =>
+      return pageOf(await this.store.findPage(ctx.org.id, limit, after), limit, policyView, (row) =>
         this.cursors.encode(scope, [row.name]),
       );
     });
   }
 
   get(ctx: CallContext, id: string): Promise<PolicyView> {
-    return this.admin.read(ctx, 'policy.get', async () => viewOf(await this.existing(ctx, id)));
+    return this.admin.read(ctx, 'policy.get', async () => policyView(await this.findPolicy(ctx, id)));
   }
 
   versions(ctx: CallContext, id: string): Promise<Page<PolicyVersionView>> {
     return this.admin.read(ctx, 'policy.versions', async () => {
-      const rows = await this.store.findVersions((await this.existing(ctx, id)).id);
+      const rows = await this.store.findVersions((await this.findPolicy(ctx, id)).id);
       const items = rows.map(({ version, name, text, createdBy, createdAt }) => ({
         version,
         name,
@@ -87,7 +66,7 @@ export class PolicyService {
       ctx,
       'policy.create',
       { name: input.name },
-      () => this.accept(ctx, input, undefined),
+      () => this.acceptText(ctx, input, undefined),
       async (tx, text) => {
         const now = new Date(systemClock.now());
         const row: PolicyEntity = {
@@ -102,7 +81,7 @@ export class PolicyService {
           updatedAt: now,
         };
         await this.markChanged(tx, ctx.org.id);
-        return this.write(tx, row, ctx.principal.id);
+        return this.storePolicy(tx, row, ctx.principal.id);
       },
     );
   }
@@ -110,39 +89,21 @@ export class PolicyService {
   /** Stores a new version under the same id. */
   replace(ctx: CallContext, id: string, input: ReplacePolicy): Promise<PolicyView> {
     const prepare = async () => {
-      const row = await this.existing(ctx, id);
-      return { row, text: await this.accept(ctx, { ...input, name: input.name ?? row.name }, row) };
+      const row = await this.findPolicy(ctx, id);
+      return { row, text: await this.acceptText(ctx, { ...input, name: input.name ?? row.name }, row) };
     };
     return this.admin.prepareAndWrite(ctx, 'policy.replace', { policy: id }, prepare, async (tx, { row, text }) => {
-      const current = await this.locked(tx, row);
+      const current = await this.lockPolicy(tx, row);
       const version = current.version + 1;
       const changed = { ...current, name: input.name ?? current.name, text, template: input.template ?? null, version };
-      return this.write(tx, { ...changed, updatedAt: new Date(systemClock.now()) }, ctx.principal.id);
+      return this.storePolicy(tx, { ...changed, updatedAt: new Date(systemClock.now()) }, ctx.principal.id);
     });
   }
 
   remove(ctx: CallContext, id: string): Promise<void> {
-    const prepare = () => this.existing(ctx, id);
+    const prepare = () => this.findPolicy(ctx, id);
     return this.admin.prepareAndWrite(ctx, 'policy.delete', { policy: id }, prepare, async (tx, row) => {
-      await this.store.delete(tx, (await this.locked(tx, row)).id);
-    });
-  }
-
-  /** Tests a question: the decision, and which policy made it. No act runs or is recorded. */
-  test(ctx: CallContext, question: TestPolicy): Promise<TestResult> {
-    return this.admin.read(ctx, 'policy.test', async () => {
-      if (question.text !== undefined && ctx.principal.role !== 'admin')
-        throw new RialtoError('denied', { message: 'only admins may test a policy text' });
-      const call = await this.callOf(ctx, question);
-      const set =
-        question.text === undefined
-          ? await this.decider.setOf(ctx.org.id)
-          : await this.compiled(ctx, [
-              ...(await this.store.findAll(ctx.org.id)),
-              { name: 'tested', text: await validText('tested', question.text) },
-            ]);
-      const { allowed, policies, reason, version } = this.decider.ask(set, call);
-      return { decision: allowed ? 'allow' : 'deny', policies: [...policies], reason, version };
+      await this.store.delete(tx, (await this.lockPolicy(tx, row)).id);
     });
   }
 
@@ -158,7 +119,7 @@ export class PolicyService {
   async seedDevelopment(tx: Tx, org: OrgId): Promise<void> {
     const now = new Date(systemClock.now());
     await this.markChanged(tx, org);
-    await this.write(
+    await this.storePolicy(
       tx,
       {
         id: newId<PolicyId>(),
@@ -190,7 +151,7 @@ export class PolicyService {
       });
       const now = new Date(systemClock.now());
       const base = row ?? { id: newId<PolicyId>(), orgId: org, createdAt: now, version: 0 };
-      await this.write(
+      await this.storePolicy(
         tx,
         { ...base, name, text, template: null, source: 'config', version: base.version + 1, updatedAt: now },
         'rialto.config.json',
@@ -207,7 +168,7 @@ export class PolicyService {
    * Locks the org first and then reads the current row. Throws `not_found` when the policy was removed in the
    * meantime.
    */
-  private async locked(tx: Tx, { id, orgId }: PolicyEntity): Promise<PolicyEntity> {
+  private async lockPolicy(tx: Tx, { id, orgId }: PolicyEntity): Promise<PolicyEntity> {
     await this.markChanged(tx, orgId);
     const row = await this.store.reread(tx, id);
     if (!row) throw new RialtoError('not_found', { message: 'no such policy' });
@@ -215,7 +176,7 @@ export class PolicyService {
   }
 
   /** Stores a row, under the lock of its org. */
-  private async write(tx: Tx, row: PolicyEntity, by: string): Promise<PolicyView> {
+  private async storePolicy(tx: Tx, row: PolicyEntity, by: string): Promise<PolicyView> {
     try {
       await (row.version === 1 ? this.store.insert(tx, row, by) : this.store.update(tx, row, by));
     } catch (error) {
@@ -226,7 +187,7 @@ export class PolicyService {
         });
       throw error;
     }
-    return viewOf(row);
+    return policyView(row);
   }
 
   private async markChanged(tx: Tx, orgId: OrgId): Promise<void> {
@@ -234,23 +195,23 @@ export class PolicyService {
     this.notices.tell(tx, 'policy.changed', { orgId });
   }
 
-  private async existing(ctx: CallContext, id: string): Promise<PolicyEntity> {
+  private async findPolicy(ctx: CallContext, id: string): Promise<PolicyEntity> {
     const row = await this.store.find(ctx.org.id, id);
     if (!row) throw new RialtoError('not_found', { message: 'no such policy' });
     return row;
   }
 
   /** Returns the text to store. Refuses a text that denies its author the administration. */
-  private async accept(ctx: CallContext, input: SavePolicy, replaced: PolicyEntity | undefined): Promise<string> {
+  private async acceptText(ctx: CallContext, input: SavePolicy, replaced: PolicyEntity | undefined): Promise<string> {
     const text = await validText(input.name, input.text ?? rendered(input.template!));
     const others = (await this.store.findAll(ctx.org.id)).filter(({ id }) => id !== replaced?.id);
     if (others.length >= maxPerOrg)
       throw new RialtoError('unprocessable', {
         message: `the org already has ${maxPerOrg} policies, which is the maximum`,
       });
-    const set = await this.compiled(ctx, [...others, { name: input.name, text }]);
+    const set = await this.decider.compileFor(ctx.org.id, [...others, { name: input.name, text }]);
     const decision = this.decider.engine.decide(set, adminCall(ctx));
-    this.decider.engine.release(set);
+    this.decider.engine.releaseSet(set);
     if (!decision.allowed) {
       throw new RialtoError('policy_invalid', {
         message: `this policy would deny you the administration of this org: ${decision.reason}`,
@@ -258,46 +219,6 @@ export class PolicyService {
       });
     }
     return text;
-  }
-
-  /**
-   * Compiles the set. Throws `unprocessable` for a set that is too heavy, unless it is lighter than the current one.
-   */
-  private async compiled(ctx: CallContext, rows: readonly PolicyText[]): Promise<PolicySet> {
-    const set = await this.decider.engine.compile(rows);
-    const excess = overweight(set, await this.decider.setOf(ctx.org.id));
-    if (excess !== undefined) {
-      const hint = 'remove policies, or use a group instead of naming its members';
-      throw new RialtoError('unprocessable', { message: excess, hint });
-    }
-    return set;
-  }
-
-  private async callOf(ctx: CallContext, question: TestPolicy): Promise<PolicyCall> {
-    const principal = literal(question.principal, 'principal');
-    const action = literal(question.action.includes('::') ? question.action : `Action::"${question.action}"`, 'action');
-    const resource = literal(question.resource, 'resource');
-    const kind = kindOfType[principal.type];
-    if (!kind) {
-      const description = 'must be a User, A2AAgent, Service or Anonymous';
-      throw new RialtoError('invalid_params', { violations: [{ field: 'principal', description }] });
-    }
-    const member = kind === 'user' ? await this.credentials.member(ctx.org.id, principal.id, undefined) : undefined;
-    const role: Role = question.role ?? member?.role ?? 'member';
-    const ref = { type: resource.type as ResourceType, id: resource.id };
-    const slug = ref.type === 'A2AAgent' ? ref.id : ref.type === 'Skill' ? parentOf(ref) : undefined;
-    return {
-      principal: { kind, id: principal.id, role, groups: question.groups ?? member?.groups ?? [] },
-      caller: kind === 'agent' ? await this.decider.factsOf(ctx.org.id, principal.id) : undefined,
-      action: action.id as Action,
-      resource: ref,
-      agent: slug === undefined ? undefined : await this.decider.factsOf(ctx.org.id, slug),
-      tool: await this.decider.toolFactsOf(ctx, ref),
-      surface: 'mcp',
-      depth: 0,
-      time: systemClock.now(),
-      args: question.input as JsonObject | undefined,
-    };
   }
 }
 
@@ -313,13 +234,7 @@ function adminCall(ctx: CallContext): PolicyCall {
   };
 }
 
-function rendered(template: NonNullable<SavePolicy['template']>): string {
-  const text = renderTemplate(template.id, template.inputs);
-  if (!text.ok) throw invalid([...text.violations]);
-  return text.value;
-}
-
-/** Adds the file and the name of the policy to an error that stops the start (P16). */
+/** Adds the file and the name of the policy to an error that stops the start. */
 function declaredWrong(name: string, error: unknown): unknown {
   if (!(error instanceof RialtoError)) return error;
   const { code, message, hint, violations } = error;
@@ -331,31 +246,7 @@ function declaredWrong(name: string, error: unknown): unknown {
   });
 }
 
-async function validText(name: string, text: string): Promise<string> {
-  const violations = name.startsWith(reservedPrefix)
-    ? [{ field: 'name', description: `names must not begin with ${reservedPrefix}` }]
-    : await inTurns(validatingPolicyText(name, text));
-  if (violations.length > 0) throw invalid(violations);
-  return text;
-}
-
-function literal(text: string, field: string): { type: string; id: string } {
-  const parsed = parseEntityLiteral(text, field);
-  if (!parsed.ok) throw new RialtoError('invalid_params', { violations: [...parsed.violations] });
-  return parsed.value;
-}
-
-function invalid(violations: Violation[]): RialtoError {
-  return new RialtoError('policy_invalid', {
-    message: violations
-      .map(({ field, description }) => `${field}: ${description}`)
-      .join('; ')
-      .slice(0, 1_000),
-    violations,
-  });
-}
-
-function viewOf({ id, name, version, text, source, template, createdAt, updatedAt }: PolicyEntity): PolicyView {
+function policyView({ id, name, version, text, source, template, createdAt, updatedAt }: PolicyEntity): PolicyView {
   return {
     id,
     name,

@@ -1,5 +1,8 @@
 import { z } from 'zod';
+import { trustTiers } from '../kernel/trust.js';
 import { Name } from '../platform/http/params.js';
+
+export { lifetimeOf } from './cedar/ask-annotation.js';
 
 /** The guard that denies calls of tools with an unapproved definition. */
 export const changedToolsWait = 'rialto:changed-tools-wait';
@@ -30,6 +33,10 @@ export const TestPolicy = z.strictObject({
   action: z.string().max(200),
   resource: literal,
   input: z.record(z.string(), z.unknown()).optional(),
+  /** Size in bytes of an encrypted message, and the tier of its sender. Absent: no encrypted message. */
+  encrypted: z
+    .strictObject({ bytes: z.number().int().min(0), trustTier: z.literal([...trustTiers]).default(1) })
+    .optional(),
   /** Groups of the principal. `role` applies instead of the stored role. */
   groups: z.array(z.string().max(200)).max(50).optional(),
   role: z.enum(['viewer', 'member', 'admin']).optional(),
@@ -60,7 +67,9 @@ export const PolicyVersionView = z.object({
 export type PolicyVersionView = z.output<typeof PolicyVersionView>;
 
 export const TestResult = z.object({
-  decision: z.enum(['allow', 'deny']),
+  /** `ask`: only an approval is missing, by a person in all groups of `approvers`. */
+  decision: z.enum(['allow', 'deny', 'ask']),
+  approvers: z.array(z.string()).optional(),
   policies: z.array(z.string()),
   reason: z.string(),
   version: z.string().optional(),

@@ -30,12 +30,12 @@ export class ToolLimits implements Sweeper {
    * Counts one call and reports the remaining calls to the caller. Throws `rate_limited` with the seconds to wait.
    * @param perMinute limit of this tool; undefined or null: the limit of the deployment.
    */
-  async admit(ctx: CallContext, tool: string, perMinute?: number | null): Promise<void> {
+  async countToolCall(ctx: CallContext, tool: string, perMinute?: number | null): Promise<void> {
     const limit = perMinute ?? this.settings.RIALTO_RATE_LIMIT_TOOL;
     if (limit === 0) return;
     const { org, principal } = ctx;
     const caller = storableText(`${principal.kind}:${principal.id}`, longest);
-    const { calls, secondsLeft } = await this.store.count(org.id, caller, storableText(tool, longest));
+    const { calls, secondsLeft } = await this.store.countCall(org.id, caller, storableText(tool, longest));
     ctx.tellLimit?.({ limit, remaining: Math.max(0, limit - calls), secondsLeft });
     if (calls <= limit) return;
     this.metrics.limited.inc({ scope: 'tool' });
@@ -46,8 +46,18 @@ export class ToolLimits implements Sweeper {
   }
 
   /** Runs a call of an agent or MCP server and counts it until it ends. Throws `rate_limited`. */
-  around<T>(ctx: CallContext, callee: string, call: () => Promise<T>): Promise<T> {
-    return this.nesting.around(ctx, callee, call);
+  async around<T>(ctx: CallContext, callee: string, call: () => Promise<T>): Promise<T> {
+    const leave = this.countCall(ctx, callee);
+    try {
+      return await call();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Counts a call of an agent or MCP server until the returned function is called. Throws `rate_limited`. */
+  countCall(ctx: CallContext, callee: string): () => void {
+    return this.nesting.countCall(ctx, callee);
   }
 
   sweep(): Promise<void> {

@@ -66,7 +66,7 @@ describe('SseParser', () => {
 describe('formatEvent', () => {
   it('writes events that the parser reads', () => {
     expect(formatEvent({ data: '{}', id: '3' })).toBe('id: 3\ndata: {}\n\n');
-    const field = fc.stringMatching(/^[^\r\n\0]{1,20}$/u).filter((text) => text !== 'message');
+    const field = fc.stringMatching(/^[^\r\n\0]{1,20}$/u);
     fc.assert(
       fc.property(fc.record({ event: field, data: fc.string(), id: field, retry: fc.nat(99_999) }), (event) => {
         const data = event.data.replace(/\r\n|\r/g, '\n');

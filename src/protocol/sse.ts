@@ -73,7 +73,7 @@ export class SseParser {
     const line = this.line.join('');
     this.line = [];
     this.lineBytes = 0;
-    if (line === '') return this.dispatch();
+    if (line === '') return this.emitEvent();
     const colon = line.indexOf(':');
     if (colon === 0) return undefined;
     const value = colon < 0 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
@@ -91,7 +91,7 @@ export class SseParser {
     else if (name === 'retry' && /^\d{1,9}$/.test(value)) this.retry = Number(value);
   }
 
-  private dispatch(): SseEvent | undefined {
+  private emitEvent(): SseEvent | undefined {
     const { data, event, id, retry } = this;
     this.data = [];
     this.dataBytes = 0;
@@ -112,8 +112,9 @@ export class SseParser {
 export function formatEvent({ event, data, id, retry }: Partial<SseEvent> & { readonly data: string }): string {
   let text = '';
   if (id !== undefined) text += `id: ${oneLine(id)}\n`;
-  if (event !== undefined && event !== 'message') text += `event: ${oneLine(event)}\n`;
+  if (event !== undefined) text += `event: ${oneLine(event)}\n`;
   if (retry !== undefined) text += `retry: ${retry}\n`;
+  if (!/[\r\n]/.test(data)) return `${text}data: ${data}\n\n`;
   for (const line of data.split(/\r\n|\r|\n/)) text += `data: ${line}\n`;
   return `${text}\n`;
 }

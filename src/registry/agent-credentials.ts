@@ -18,19 +18,19 @@ export class AgentCredentials {
     this.queries = new UrlQueries(vault);
   }
 
-  seal(owner: Owner, credential: Credential | null): Sealed {
+  sealCredential(owner: Owner, credential: Credential | null): Sealed {
     if (credential === null) return { credential: null, credentialKind: null, credentialHint: null };
     return {
-      credential: this.vault.seal(JSON.stringify(credential), placeOf(owner)),
+      credential: this.vault.seal(JSON.stringify(credential), credentialPlace(owner)),
       credentialKind: credential.type,
       credentialHint: hintOf(secretOf(credential)),
     };
   }
 
-  open(agent: Owner & Pick<AgentEntity, 'credential'>): Credential | undefined {
+  openCredential(agent: Owner & Pick<AgentEntity, 'credential'>): Credential | undefined {
     return agent.credential === null
       ? undefined
-      : (JSON.parse(this.vault.open(agent.credential, placeOf(agent)).reveal()) as Credential);
+      : (JSON.parse(this.vault.open(agent.credential, credentialPlace(agent)).reveal()) as Credential);
   }
 
   /**
@@ -51,10 +51,10 @@ export class AgentCredentials {
 }
 
 function placeOfQuery(owner: Owner) {
-  return { ...placeOf(owner), table: 'agent_cards.card_query' };
+  return { ...credentialPlace(owner), table: 'agent_cards.card_query' };
 }
 
-function placeOf({ id, orgId }: Owner) {
+function credentialPlace({ id, orgId }: Owner) {
   return { table: 'agent_cards', row: id, org: orgId };
 }
 

@@ -35,8 +35,8 @@ export class AgentProofs {
    * Returns the headers for a registered agent; undefined without a credential, or when its card has another origin
    * than its URL.
    */
-  of(row: Row) {
+  headersOf(row: Row) {
     if (row.credential === null || new URL(row.cardUrl).origin !== new URL(row.url).origin) return undefined;
-    return () => this.read(row.id, this.sealed.open(row)!);
+    return () => this.read(row.id, this.sealed.openCredential(row)!);
   }
 }

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { BoundedMap } from '../kernel/bounded-map.js';
 import { systemClock } from '../kernel/clock.js';
 import type { RialtoError } from '../kernel/errors.js';
 import { JobProducer } from '../platform/jobs/job-producer.js';
@@ -13,7 +14,7 @@ const maxLogged = 5_000;
 /** Makes the registry refresh an unreachable agent soon, so that its health is up to date. */
 @Injectable()
 export class AgentRecheck {
-  private readonly loggedAt = new Map<string, number>();
+  private readonly loggedAt = new BoundedMap<string, number>(maxLogged);
 
   constructor(
     private readonly agents: AgentStore,
@@ -24,7 +25,6 @@ export class AgentRecheck {
   private shouldLog(agentId: string): boolean {
     const now = systemClock.elapsed();
     if (now - (this.loggedAt.get(agentId) ?? -Infinity) < quietMs) return false;
-    if (this.loggedAt.size >= maxLogged) this.loggedAt.clear();
     this.loggedAt.set(agentId, now);
     return true;
   }

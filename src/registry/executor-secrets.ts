@@ -37,22 +37,22 @@ export class ExecutorSecrets {
   }
 
   /** Opens the secrets for one call. Returns an empty object for an unknown agent. */
-  async of(id: AgentId): Promise<ExecutorAccess> {
+  async secretsOf(id: AgentId): Promise<ExecutorAccess> {
     const found = await this.store.executorOf(id);
     if (!found) return {};
     const { orgId, secret, url, query } = found;
     return {
-      ...(secret !== null && { secret: this.open({ id, orgId }, secret) }),
+      ...(secret !== null && { secret: this.openSecret({ id, orgId }, secret) }),
       ...(url !== null && { url: this.wholeUrl({ id, orgId }, url, query) }),
     };
   }
 
-  open(owner: Owner, sealed: string): Secret {
-    return this.vault.open(sealed, placeOf(owner));
+  openSecret(owner: Owner, sealed: string): Secret {
+    return this.vault.open(sealed, secretPlace(owner));
   }
 
-  seal(owner: Owner, secret: string): string {
-    return this.vault.seal(secret, placeOf(owner));
+  sealSecret(owner: Owner, secret: string): string {
+    return this.vault.seal(secret, secretPlace(owner));
   }
 
   /** Returns an executor as its row stores it: the URL without its query, and the sealed query. */
@@ -79,10 +79,10 @@ export class ExecutorSecrets {
   }
 }
 
-function placeOf({ id, orgId }: Owner) {
+function secretPlace({ id, orgId }: Owner) {
   return { table: 'published_agents', row: id, org: orgId };
 }
 
 function queryOf(owner: Owner) {
-  return { ...placeOf(owner), table: 'published_agents.executor_query' };
+  return { ...secretPlace(owner), table: 'published_agents.executor_query' };
 }

@@ -9,8 +9,7 @@ import { PublicUrl } from '../platform/http/public-url.js';
 import { defaultOrg } from '../policy/auth.service.js';
 import { OrgDirectory } from '../policy/org-directory.js';
 import type { BuiltCard } from './cards/card-cache.js';
-import { PublishedAgentStore } from './published/published-agent.store.js';
-import { PublishedCards, type CardWish } from './published/published-cards.js';
+import { PublishedCards, type CardWish, type DoorUrls } from './published/published-cards.js';
 import { PublishedLoader } from './published/published-loader.js';
 import { byWord, calledOf, type Called } from './published/published-names.js';
 import type { PublishedAgent } from './published.types.js';
@@ -35,14 +34,15 @@ export class PublishedService {
     probe: (org) => this.loader.version(org),
     load: (org, version) => this.load(org as OrgId, version),
   });
-  /** Org of each agent. It never changes. */
-  private readonly orgOf = new Map<AgentId, OrgId>();
-
+  /** The org of the agent with a handle that names a host; one agent of the deployment has it. */
+  private readonly handleOwners = new SnapshotCache<OrgRef | null>({
+    probe: (handle) => this.loader.ownerOf(handle),
+    load: (_handle, text) => Promise.resolve(JSON.parse(text) as OrgRef | null),
+  });
   private readonly indexes = new WeakMap<PublishedSnapshot, Buffer>();
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
-    private readonly store: PublishedAgentStore,
     private readonly loader: PublishedLoader,
     private readonly orgs: OrgDirectory,
     private readonly cards: PublishedCards,
@@ -55,19 +55,20 @@ export class PublishedService {
 
   /**
    * Returns the enabled agent with a name or a handle. It searches the given org, else `default`. For `x@y` it
-   * searches the org with the slug or domain `y`; when `y` is the host of this gateway, `x@y` means `x` (RI-09). It
-   * returns no promise while all caches are fresh, because doors call it on every request.
+   * searches the org with the slug or domain `y`; when `y` is the host of this gateway, `x@y` means `x` (RI-09). Any
+   * other `x@y` is the handle of one agent in the whole deployment. It returns no promise while all caches are fresh,
+   * because doors call it on every request.
    */
   resolve(name: string, org?: OrgRef): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
     const called = calledOf(name);
     if (!called) return undefined;
-    const known = this.peek(called, org);
-    return known === undefined ? this.find(called, org) : (known ?? undefined);
+    const known = this.peekCalled(called, org);
+    return known === undefined ? this.findCalled(called, org) : (known ?? undefined);
   }
 
   /** Returns an agent that is not archived, also a disabled one: its running tasks continue. */
   byId(id: AgentId): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
-    const org = this.orgOf.get(id);
+    const org = this.loader.orgs.get(id);
     const fresh = org && this.snapshots.peek(org);
     return fresh ? fresh.byId.get(id) : this.findById(id);
   }
@@ -96,6 +97,11 @@ export class PublishedService {
     return source === 'config'
       ? this.settings.configFile.published.find((one) => one.name === name)?.apiKey
       : undefined;
+  }
+
+  /** Returns the addresses of an agent. */
+  urlsOf(agent: PublishedAgent): DoorUrls {
+    return this.cards.urlsOf(agent);
   }
 
   /** Returns the signed card of an agent. */
@@ -131,6 +137,11 @@ export class PublishedService {
       ({ name, enabled, source, executor, publishToCard }) =>
         enabled && publishToCard && source === 'config' && executor.kind === 'mcp-tool' && names.has(name),
     );
+  }
+
+  /** Returns the agents with `publishToCard`: the shared cards of the org have their public skills. */
+  async listedAgents(org: OrgId): Promise<PublishedAgent[]> {
+    return (await this.onCard(org)).agents;
   }
 
   /**
@@ -169,9 +180,15 @@ export class PublishedService {
     return known;
   }
 
+  /** Returns the address of the public keys of an agent. */
+  keysUrlOf(agent: PublishedAgent): string {
+    return this.cards.urlsOf(agent).keys;
+  }
+
   @OnNotice('published.changed')
-  forget({ orgId }: Notice<'published.changed'>): void {
+  expireSnapshot({ orgId }: Notice<'published.changed'>): void {
     this.snapshots.expire(orgId);
+    this.handleOwners.expireAll();
   }
 
   /** Expires the snapshot, because skills of some agents are the tools of an MCP server. */
@@ -180,23 +197,28 @@ export class PublishedService {
     this.snapshots.expire(orgId);
   }
 
-  private peek({ word, host, whole }: Called, org?: OrgRef): PublishedAgent | null | undefined {
+  private peekCalled(called: Called, org?: OrgRef): PublishedAgent | null | undefined {
+    const { host, whole } = called;
     const named = host === undefined ? null : this.orgs.peek(host);
     if (named === undefined) return undefined;
-    const home = named ?? org ?? this.orgs.peek(defaultOrg);
+    const owner = named ?? (this.isHere(host) ? null : this.handleOwners.peek(whole));
+    if (owner === undefined) return undefined;
+    const home = owner ?? org ?? this.orgs.peek(defaultOrg);
     const fresh = home && this.snapshots.peek(home.id);
-    return fresh && (this.named(fresh, { word, host, whole }, named) ?? null);
+    return fresh && (this.agentNamed(fresh, called, owner) ?? null);
   }
 
-  private async find({ word, host, whole }: Called, org?: OrgRef): Promise<PublishedAgent | undefined> {
+  private async findCalled(called: Called, org?: OrgRef): Promise<PublishedAgent | undefined> {
+    const { host, whole } = called;
     const named = host === undefined ? undefined : await this.orgs.find(host);
-    const home = named ?? org ?? (await this.orgs.find(defaultOrg));
+    const owner = named ?? (this.isHere(host) ? undefined : await this.handleOwners.get(whole));
+    const home = owner ?? org ?? (await this.orgs.find(defaultOrg));
     const snapshot = home && (await this.snapshot(home.id));
-    return snapshot && this.named(snapshot, { word, host, whole }, named);
+    return snapshot && this.agentNamed(snapshot, called, owner);
   }
 
   /** Finds an agent by its name or handle. An agent of a named org may also have a handle that includes the host. */
-  private named(
+  private agentNamed(
     { byWord: words }: PublishedSnapshot,
     { word, host, whole }: Called,
     org: OrgRef | null | undefined,
@@ -219,7 +241,7 @@ export class PublishedService {
   }
 
   private async findById(id: AgentId): Promise<PublishedAgent | undefined> {
-    const org = this.orgOf.get(id) ?? (await this.store.orgOf(id));
+    const org = await this.loader.findOrg(id);
     return org && (await this.snapshot(org)).byId.get(id);
   }
 
@@ -231,7 +253,6 @@ export class PublishedService {
 
   private async load(id: OrgId, version: string): Promise<PublishedSnapshot> {
     const agents = await this.loader.load(id);
-    for (const agent of agents) this.orgOf.set(agent.id, id);
     return {
       version,
       agents,

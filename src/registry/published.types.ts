@@ -1,5 +1,6 @@
 import type { OrgRef } from '../kernel/call-context.js';
 import type { AgentId } from '../kernel/ids.js';
+import type { PublicKey } from '../protocol/e2ee/keys.js';
 import type { A2aVersion, AgentExtension, AgentProvider } from '../protocol/a2a/model.js';
 import type { PublishedSkill } from '../protocol/a2a/card/published-card.js';
 
@@ -11,7 +12,25 @@ export type ExecutorConfig =
   | { readonly kind: 'mailbox' }
   | { readonly kind: 'mcp-tool'; readonly serverId: string; readonly tool?: string }
   | LlmConfig
+  | RoutesConfig
   | { readonly kind: 'conformance' };
+
+/** The executors that a route can lead to: those without a secret. */
+export type RoutedExecutor = Extract<ExecutorConfig, { readonly kind: 'echo' | 'remote' | 'mcp-tool' }>;
+
+export interface Route {
+  /** Words and phrases. The route is taken when one of them is in the first message of a task. */
+  readonly when: readonly string[];
+  readonly executor: RoutedExecutor;
+}
+
+/** Several executors behind one agent; the text of a message chooses. */
+export interface RoutesConfig {
+  readonly kind: 'routes';
+  readonly routes: readonly Route[];
+  /** The executor for messages that no route fits. */
+  readonly otherwise: RoutedExecutor;
+}
 
 /**
  * A model behind an OpenAI-compatible endpoint. Its key is optional and is stored as the sealed secret of the agent.
@@ -76,6 +95,8 @@ export interface PublishedAgent {
   readonly enabled: boolean;
   /** True: the agent accepts unencrypted messages (RI-06). */
   readonly acceptCleartext: boolean;
+  /** Public keys for end-to-end encryption, the newest of each use last. */
+  readonly keys: readonly PublicKey[];
   /** True: the skills of the agent are on the card of its org (RE-79). */
   readonly publishToCard: boolean;
   readonly skills: readonly PublishedSkill[];

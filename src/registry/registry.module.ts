@@ -11,7 +11,7 @@ import { agentStatsRecorder } from './agents/agent-stats.recorder.js';
 import { AgentProofs } from './agent-proofs.js';
 import { AgentStore } from './agents/agent.store.js';
 import { factsOf } from './agents/agent-view.js';
-import { CallRetentionSweeper } from './agents/call-retention.sweeper.js';
+import { CallRetentionSweeper } from './dispatch/call-retention.sweeper.js';
 import { CardFetcher } from './refresh/card-fetcher.js';
 import { CardLooks } from './refresh/card-looks.js';
 import { CardRefreshProcessor } from './refresh/card-refresh.processor.js';
@@ -36,16 +36,21 @@ import { PublishedController } from './published/published.controller.js';
 import { PublishedLoader } from './published/published-loader.js';
 import { PublishedViews } from './published/published-views.js';
 import { PublishedService } from './published.service.js';
+import { EncryptionKeysService } from './published/encryption-keys.service.js';
 import { PublishingService } from './published/publishing.service.js';
-import { RegistryController } from './agents/registry.controller.js';
-import { RegistryActs } from './published/registry-acts.js';
+import { RegistryController } from './admin/registry.controller.js';
+import { AgentAdminService } from './admin/agent-admin.service.js';
+import { AgentReadService } from './admin/agent-read.service.js';
+import { AgentWriter } from './admin/agent-writer.js';
+import { PublishedReadService } from './published/published-read.service.js';
+import { PublishedWriter } from './published/published-writer.js';
 import { AgentStats } from './agent-stats.js';
 import { ToolServers } from './tool-servers.js';
 import { TaskAgents } from './task-agents.js';
 import { RegistryService } from './registry.service.js';
 import { RoutingService } from './routing.service.js';
 
-/** Module 6: registered agents with their cards, health and load; published agents. */
+/** Module 7: registered agents with their cards, health and load; published agents. */
 @Module({
   imports: [
     AuditModule,
@@ -57,7 +62,11 @@ import { RoutingService } from './routing.service.js';
     RegistryService,
     TaskAgents,
     AgentStats,
-    RegistryActs,
+    AgentReadService,
+    AgentAdminService,
+    AgentWriter,
+    PublishedReadService,
+    PublishedWriter,
     AgentStore,
     AgentCredentials,
     CardFetcher,
@@ -74,6 +83,7 @@ import { RoutingService } from './routing.service.js';
     AgentsFolderSweeper,
     PublishedService,
     PublishingService,
+    EncryptionKeysService,
     PublishedAgentStore,
     PublishedChecks,
     PublishedLoader,

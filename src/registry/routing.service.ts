@@ -136,7 +136,7 @@ export class RoutingService {
       };
       const { sessionId, workType } = place;
       const [candidate] = choice.candidates as [CandidateView];
-      if (await this.store.take(place, loadCaps.hard))
+      if (await this.store.takePlace(place, loadCaps.hard))
         return { dispatchId, seed, agent, tool, sessionId, timeoutMs, workType, input, candidate };
       full.add(agent.row.id);
     }
@@ -162,7 +162,7 @@ export class RoutingService {
     const weight = weigh({ health, active: record.active, costPerTask: card.costPerTask }, wish.costLimit);
     if (!weight.ok) return out(weight.reason);
     const tool = tools.find(({ skillId }) => skillId === fit.skillId)!;
-    const decision = await this.verbs.ask({
+    const decision = await this.verbs.decide({
       ctx,
       verb: tool.canonical,
       action: 'a2a_invoke',
@@ -187,10 +187,10 @@ function decide(appraised: readonly Appraised[], seed: number, preferCheaper: bo
     cost: agent.card?.costPerTask ?? 0,
   }));
   const { best, drawn } = choose(contenders, chanceOf(seed), { preferCheaper });
-  const views = new Map(eligible.map((one, index) => [one.agent, { ...viewOf(one), ...drawn[index] }]));
+  const views = new Map(eligible.map((one, index) => [one.agent, { ...candidateView(one), ...drawn[index] }]));
   const tooExpensive = 'another agent costs less and is no worse';
   const candidates = appraised.map((one): CandidateView => {
-    if (!('tool' in one)) return { ...viewOf(one), excluded: one.excluded };
+    if (!('tool' in one)) return { ...candidateView(one), excluded: one.excluded };
     const view = views.get(one.agent)!;
     return view.score === null ? { ...view, excluded: tooExpensive } : view;
   });
@@ -201,7 +201,7 @@ function decide(appraised: readonly Appraised[], seed: number, preferCheaper: bo
   };
 }
 
-function viewOf(one: Appraised): CandidateView {
+function candidateView(one: Appraised): CandidateView {
   const { row, card } = one.agent;
   const isEligible = 'tool' in one;
   return {

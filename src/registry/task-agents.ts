@@ -41,14 +41,14 @@ export class TaskAgents {
    * Returns the agent of a task; undefined when no published or registered agent and no MCP server has its id any
    * more.
    */
-  async of({ agentId, orgId }: { agentId: AgentId; orgId: OrgId }): Promise<TaskAgent | undefined> {
+  async agentOf({ agentId, orgId }: { agentId: AgentId; orgId: OrgId }): Promise<TaskAgent | undefined> {
     const agent = await this.published.byId(agentId);
     if (agent) return { agent, isAdopted: false };
     const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
     const registered = byId.get(agentId);
     if (!org) return undefined;
     if (registered) return { agent: forAdopted(registered, org), isAdopted: true };
-    const serverId = (await this.servers.of(orgId)).ids.get(agentId);
+    const serverId = (await this.servers.serversOf(orgId)).ids.get(agentId);
     return serverId === undefined ? undefined : { agent: forServer(agentId, serverId, org), isAdopted: true };
   }
 }
@@ -83,6 +83,7 @@ const adoptedDefaults = {
   source: 'api',
   enabled: false,
   acceptCleartext: true,
+  keys: [],
   publishToCard: false,
   skills: [],
   inputModes: ['*/*'],

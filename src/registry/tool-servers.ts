@@ -33,7 +33,7 @@ export class ToolServers {
     this.read = read;
   }
 
-  of(org: OrgId): Promise<ServersOfOrg> {
+  serversOf(org: OrgId): Promise<ServersOfOrg> {
     return this.read(org);
   }
 }

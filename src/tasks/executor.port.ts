@@ -72,7 +72,7 @@ export interface TaskExecutor {
    * True when the work is done elsewhere and the stored memo lets any process continue it. A process that stops then
    * releases the task at once.
    */
-  leavesWork?(run: Pick<TaskRun, 'task' | 'message'>): boolean;
+  leavesWork?(run: Pick<TaskRun, 'agent' | 'task' | 'message'>): boolean;
   execute(run: TaskRun): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>;
   /**
    * Called after the last commit of a run, and after a task was stored as waiting: an external worker can lease the

@@ -7,10 +7,11 @@ import type { RowChange } from '../platform/database/row-writer.js';
 import type { Message } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
-import { LiveTasks } from './lifecycle/live-tasks.js';
+import { LiveTask } from './lifecycle/live-task.js';
+import { TaskChanges } from './lifecycle/task-changes.js';
 import { openTask } from './lifecycle/task.lifecycle.js';
 import { TaskQuota } from './run/task-quota.js';
-import { TaskRunner } from './run/task.runner.js';
+import { TaskStarter } from './run/task-starter.js';
 import { originOf } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
@@ -38,8 +39,8 @@ export interface Adopted {
 @Injectable()
 export class TaskAdoption {
   constructor(
-    private readonly lives: LiveTasks,
-    private readonly runner: TaskRunner,
+    private readonly changes: TaskChanges,
+    private readonly starter: TaskStarter,
     private readonly quota: TaskQuota,
   ) {}
 
@@ -61,13 +62,12 @@ export class TaskAdoption {
     const { org, principal, depth } = ctx;
     const owner = { orgId: org.id, agentId: agent.id, agentName: agent.name, principal, depth };
     const seed = { id, contextId, ...owner, ...originOf(ctx) };
-    const live = this.lives.fresh(openTask(seed, message, this.lives.step()), {});
+    const live = LiveTask.fresh(this.changes, openTask(seed, message, this.changes.step()), {});
     live.apply({ status: { state: 'TASK_STATE_WORKING' } });
     live.apply({ memo, rows });
-    await this.quota.admit(ctx, () => live.save());
+    await this.quota.admitTask(ctx, () => live.save());
     if (live.lost) throw new RialtoError('unavailable', { message: 'the task could not be stored' });
-    const run = this.runner.start(live, agent, ctx, true, { execute, leavesWork: () => true });
-    this.quota.freeAfter(run);
+    const run = this.starter.startRun(ctx, agent, live, true, { execute, leavesWork: () => true });
     return {
       get task() {
         return live.task;

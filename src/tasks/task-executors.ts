@@ -13,7 +13,7 @@ export class TaskExecutors {
   }
 
   /** The executor of a kind. Throws `unavailable` for a kind that this version does not support. */
-  of(kind: string): TaskExecutor {
+  ofKind(kind: string): TaskExecutor {
     const executor = this.byKind.get(kind);
     if (!executor) throw new RialtoError('unavailable', { message: `this version has no executor of kind ${kind}` });
     return executor;

@@ -35,7 +35,7 @@ export class TaskSendService {
     const accepted = await this.submits.submit(ctx, agent, { waits: !returnImmediately, ...sent });
     if ('reply' in accepted) return { message: accepted.reply };
     if (returnImmediately) return { task: taskView(accepted.task, { historyLength }) };
-    const { task, late } = await this.settled(accepted, waitMs, gone);
+    const { task, late } = await this.waitForResult(accepted, waitMs, gone);
     const view = taskView(task, { historyLength });
     return { task: late ? { ...view, metadata: { ...view.metadata, partial: true } } : view };
   }
@@ -55,11 +55,11 @@ export class TaskSendService {
       yield { body: { message: accepted.reply } };
       return;
     }
-    const { task, isNew, inbox = this.streams.open(task.id) } = accepted;
-    if (isNew) return yield* this.streams.follow(task.id, 0, inbox, isAnswer, signal);
+    const { task, isNew, inbox = this.streams.openInbox(task.id) } = accepted;
+    if (isNew) return yield* this.streams.followEvents(task.id, 0, inbox, isAnswer, signal);
     try {
       yield { seq: task.seq, body: { task: taskView(task) } };
-      if (!isEnded(task)) yield* this.streams.follow(task.id, task.seq, inbox, isAnswer, signal);
+      if (!isEnded(task)) yield* this.streams.followEvents(task.id, task.seq, inbox, isAnswer, signal);
     } finally {
       inbox.close();
     }
@@ -71,13 +71,13 @@ export class TaskSendService {
   async settledWithin(task: StoredTask, waitMs: number, gone?: () => AbortSignal): Promise<StoredTask> {
     const timeout = timeoutSignal(waitMs, [this.runner.over, gone?.()]);
     try {
-      return await this.streams.settled(task, timeout.signal);
+      return await this.streams.waitUntilSettled(task, timeout.signal);
     } finally {
       timeout.end();
     }
   }
 
-  private async settled(
+  private async waitForResult(
     { task, run }: Extract<Accepted, { task: StoredTask }>,
     waitMs: number,
     gone?: () => AbortSignal,

@@ -18,7 +18,7 @@ export function isEnd(event: NumberedEvent): boolean {
 
 /**
  * True when the event answers a sent message: the task ended or asks its caller. `TASK_STATE_AUTH_REQUIRED` is no
- * answer, because credentials may arrive without a message (a2a.md 1.8).
+ * answer, because credentials may arrive without a message.
  */
 export function isAnswer(event: NumberedEvent): boolean {
   return isEnd(event) || stateAfter(event) === 'TASK_STATE_INPUT_REQUIRED';
@@ -37,15 +37,15 @@ export class TaskStreamService {
     private readonly store: TaskStore,
   ) {}
 
-  open(id: string): Inbox {
-    return this.feed.open(id);
+  openInbox(id: string): Inbox {
+    return this.feed.openInbox(id);
   }
 
   /** Waits until the task ends, waits for its caller, or the signal aborts; returns the current task. */
-  async settled(task: StoredTask, signal: AbortSignal): Promise<StoredTask> {
-    const inbox = this.open(task.id);
-    inbox.push(task.seq + 1, []); // events may have been appended since `task` was read
-    for await (const event of this.follow(task.id, task.seq, inbox, isEnd, signal)) {
+  async waitUntilSettled(task: StoredTask, signal: AbortSignal): Promise<StoredTask> {
+    const inbox = this.openInbox(task.id);
+    inbox.addEvents(task.seq + 1, []); // events may have been appended since `task` was read
+    for await (const event of this.followEvents(task.id, task.seq, inbox, isEnd, signal)) {
       const state = stateAfter(event);
       if (state && isSettled(state)) break;
     }
@@ -56,7 +56,7 @@ export class TaskStreamService {
    * Yields the events with numbers above `after` as they arrive, up to and including the first event for which `isLast`
    * is true, or until the signal aborts. Closes the inbox. Reads events that are not in memory from the log.
    */
-  async *follow(
+  async *followEvents(
     id: string,
     after: number,
     inbox: Inbox,
@@ -68,7 +68,7 @@ export class TaskStreamService {
     signal?.addEventListener('abort', onAbort);
     try {
       while (!signal?.aborted) {
-        const events = inbox.take(cursor) ?? (await this.store.eventsAfter(id, cursor));
+        const events = inbox.takeEvents(cursor) ?? (await this.store.eventsAfter(id, cursor));
         for (const event of events) {
           cursor = event.seq;
           yield event;

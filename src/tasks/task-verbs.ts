@@ -1,8 +1,18 @@
 import { callerOf, type CallContext } from '../kernel/call-context.js';
+import { cleartextFacts, trustTierOf, type MessageFacts } from '../kernel/trust.js';
 import type { VerbCall } from '../kernel/verb-bus.js';
 import type { Action } from '../kernel/verbs.js';
+import { encryptedBytes, isEncrypted } from '../protocol/a2a/encrypted-parts.js';
+import type { Message } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { type StoredTask } from './task.types.js';
+
+/** Returns what policies see of a message besides its arguments. Cleartext is always of tier 0 (RI-07). */
+export function messageFacts({ org, principal }: CallContext, { parts }: Pick<Message, 'parts'>): MessageFacts {
+  if (!isEncrypted(parts)) return cleartextFacts;
+  const trustTier = principal.kind === 'anonymous' ? 0 : trustTierOf(org);
+  return { encrypted: true, encryptedBytes: encryptedBytes(parts), trustTier };
+}
 
 /** The act of sending a message to a published agent. */
 export function submission(ctx: CallContext, agent: PublishedAgent): VerbCall {

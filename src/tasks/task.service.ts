@@ -1,20 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import { callerOf, type CallContext } from '../kernel/call-context.js';
+import type { CallContext } from '../kernel/call-context.js';
+import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
-import { Cursors } from '../platform/http/cursor.js';
-import type { Task } from '../protocol/a2a/model.js';
-import type { ListParams, TaskPage } from '../protocol/a2a/request/operations.js';
 import type { PublishedAgent } from '../registry/published.types.js';
-import { LiveTasks } from './lifecycle/live-tasks.js';
-import { TaskListStore, type TaskFilter } from './storage/task-list.store.js';
 import { TaskEnder } from './run/task-ender.js';
+import { TaskJobs } from './run/task-jobs.js';
+import { TaskStore } from './storage/task.store.js';
 import { isEnd, TaskStreamService } from './task-stream.service.js';
-import { noSuchTask } from './task-submit.service.js';
 import { configuring, maySee, onTask } from './task-verbs.js';
-import { isEnded, taskView, type NumberedEvent, type StoredTask } from './task.types.js';
+import { isEnded, noSuchTask, taskView, type NumberedEvent, type StoredTask } from './task.types.js';
 
 const stuckMs = 10_000;
 
@@ -26,49 +23,19 @@ export type StreamedEvent = Pick<NumberedEvent, 'body'> & { readonly seq?: numbe
 export class TaskService {
   constructor(
     private readonly verbs: VerbBus,
-    private readonly lives: LiveTasks,
-    private readonly lists: TaskListStore,
+    private readonly store: TaskStore,
     private readonly streams: TaskStreamService,
     private readonly ender: TaskEnder,
-    private readonly cursors: Cursors,
+    private readonly jobs: TaskJobs,
   ) {}
 
   /** Returns a task. Throws `task_not_found`, also for a task of another owner, and `denied`. */
   async get(ctx: CallContext, agent: PublishedAgent | undefined, id: string): Promise<StoredTask> {
     const task = await this.visible(ctx, agent, id);
     return this.verbs.around(onTask(ctx, 'task_read', task), async () => {
-      if (isStuck(task, this.lives.step().now)) await this.lives.wake(task.id);
+      if (isStuck(task, systemClock.now())) await this.jobs.wake(task.id);
       return task;
     });
-  }
-
-  /** Lists the caller's tasks of an agent, newest status first; an admin gets those of the whole org. */
-  async list(ctx: CallContext, agent: PublishedAgent, params: ListParams): Promise<TaskPage<Task>> {
-    const { contextId, status: state, statusTimestampAfter: since, pageSize, historyLength, includeArtifacts } = params;
-    const owner = ctx.principal.role === 'admin' ? undefined : callerOf(ctx.principal);
-    const filter: TaskFilter = { org: ctx.org.id, agent: agent.id, owner, contextId, state, since };
-    const scope = `a2a-tasks:${JSON.stringify(filter)}`;
-    const after = params.pageToken ? this.cursors.decode(scope, params.pageToken, 2) : undefined;
-    const selection = {
-      after: after as [string, string] | undefined,
-      artifacts: includeArtifacts,
-      history: historyLength !== 0,
-      statusMessage: true,
-    };
-    const [{ tasks: shown, more }, totalSize] = await Promise.all([
-      this.lists.page(filter, pageSize, selection),
-      this.lists.count(filter),
-    ]);
-    const permitted = await Promise.all(shown.map(({ task }) => this.verbs.permits(onTask(ctx, 'task_read', task))));
-    const last = shown.at(-1);
-    return {
-      tasks: shown
-        .filter((_, index) => permitted[index])
-        .map(({ task }) => taskView(task, { historyLength, artifacts: includeArtifacts })),
-      nextPageToken: more && last ? this.cursors.encode(scope, [last.at, last.task.id]) : '',
-      pageSize,
-      totalSize,
-    };
   }
 
   /**
@@ -98,20 +65,20 @@ export class TaskService {
     id: string,
     { after, endedToo, signal }: { after?: number; endedToo?: boolean; signal?: AbortSignal },
   ): AsyncGenerator<StreamedEvent, void> {
-    const inbox = this.streams.open(id.toLowerCase());
+    const inbox = this.streams.openInbox(id.toLowerCase());
     try {
       const task = await this.visible(ctx, agent, id);
       await this.verbs.around(onTask(ctx, 'task_subscribe', task), () => Promise.resolve());
-      inbox.push(task.seq, []);
+      inbox.addEvents(task.seq, []);
       if (after !== undefined) {
         const cursor = Math.min(after, task.seq);
         if (isEnded(task) && cursor === task.seq) return; // the client already has every event
-        return yield* this.streams.follow(task.id, cursor, inbox, isEnd, signal);
+        return yield* this.streams.followEvents(task.id, cursor, inbox, isEnd, signal);
       }
       if (isEnded(task) && !endedToo)
         throw new RialtoError('unsupported_operation', { message: 'the task has ended', data: { taskId: task.id } });
       yield { seq: task.seq, body: { task: taskView(task) } };
-      if (!isEnded(task)) yield* this.streams.follow(task.id, task.seq, inbox, isEnd, signal);
+      if (!isEnded(task)) yield* this.streams.followEvents(task.id, task.seq, inbox, isEnd, signal);
     } finally {
       inbox.close();
     }
@@ -142,20 +109,19 @@ export class TaskService {
    * being worked on. @param early also wakes a deferred task.
    */
   async wake(id: string, early = false): Promise<boolean> {
-    const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
+    const task = isUuid(id) ? await this.store.find(id) : undefined;
     if (!task) return false;
-    if (early) await this.lives.leases.makeDueNow(task.id);
-    return this.lives.wake(task.id);
+    return early ? this.jobs.wakeEarly(task.id) : this.jobs.wake(task.id);
   }
 
   /** Fails a task that an operator gave up on, with this text. Throws `conflict` when it has already ended. */
-  async giveUp(ctx: CallContext, id: string, text: string): Promise<void> {
-    await this.ender.giveUp(ctx, id, text);
+  async giveUpTask(ctx: CallContext, id: string, text: string): Promise<void> {
+    await this.ender.giveUpTask(ctx, id, text);
   }
 
   /** A task that this caller may see. Throws `task_not_found`. */
   async visible(ctx: CallContext, agent: PublishedAgent | undefined, id: string): Promise<StoredTask> {
-    const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
+    const task = isUuid(id) ? await this.store.find(id) : undefined;
     if (!task || !maySee(ctx, task) || (agent && task.agentId !== agent.id)) throw noSuchTask(id);
     return task;
   }

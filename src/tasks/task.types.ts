@@ -2,6 +2,7 @@ import type { Lineage, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
 import { errorCodes, RialtoError, type ErrorCode } from '../kernel/errors.js';
 import type { Json, JsonObject } from '../kernel/json.js';
+import type { TrustTier } from '../kernel/trust.js';
 import type { Artifact, Message, StreamResponse, Task } from '../protocol/a2a/model.js';
 import { terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
 
@@ -22,9 +23,11 @@ export interface StoredTask {
   readonly statusAt: number;
   readonly history: readonly Message[];
   readonly artifacts: readonly Artifact[];
-  /** True when the row already holds these artifacts. */
-  readonly isFolded: boolean;
+  /** The row holds the artifacts as they were after this event; `seq` when it holds these. */
+  readonly foldedSeq: number;
   readonly metadata?: JsonObject;
+  /** The lowest tier of its messages: that of the sender's org for an encrypted one, 0 for cleartext (RI-07). */
+  readonly trustTier: TrustTier;
   /** Sequence number of the last event. */
   readonly seq: number;
   readonly epoch: number;
@@ -57,10 +60,17 @@ export function failureOf({ id: taskId, state, statusMessage }: StoredTask): Ria
   });
 }
 
+export function noSuchTask(id: string): RialtoError {
+  return new RialtoError('task_not_found', { data: { taskId: id.slice(0, 256) } });
+}
+
 /** The text parts of a message, joined by newlines. */
 export function wordsOf(message: Message | undefined): string {
   return (message?.parts ?? []).flatMap(({ text }) => text ?? []).join('\n');
 }
+
+/** Member of a task's metadata with its tier; absent for tier 0. Only the gateway sets it. */
+export const trustTierMember = 'rialto/trustTier';
 
 /**
  * The task as callers see it, with at most the newest `historyLength` messages; for 0 the member `history` is absent
@@ -82,6 +92,10 @@ export function taskView(
     },
     ...(artifacts && { artifacts: [...task.artifacts] }),
     ...(historyLength !== 0 && { history: [...shown] }),
-    ...(task.metadata && { metadata: task.metadata }),
+    ...((task.metadata || task.trustTier > 0) && { metadata: metadataOf(task) }),
   };
+}
+
+function metadataOf({ metadata, trustTier }: StoredTask): JsonObject {
+  return { ...metadata, ...(trustTier > 0 && { [trustTierMember]: trustTier }) };
 }

@@ -1,17 +1,31 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
+import { EarlierMessages } from './earlier-messages.js';
+import { TaskChanges } from './lifecycle/task-changes.js';
+import { MailboxTasks } from './external/mailbox-tasks.js';
+import { ReportApplier } from './external/report-applier.js';
+import { ReportedTasks } from './external/reported-tasks.js';
+import { TaskJobs } from './run/task-jobs.js';
+import { TaskClaimer } from './run/task-claimer.js';
+import { TaskAdmission } from './run/task-admission.js';
+import { TaskStarter } from './run/task-starter.js';
+import { SubmissionChecks } from './run/submission-checks.js';
+import { TaskIntake } from './run/task-intake.js';
+import { TaskListService } from './task-list.service.js';
+import { TaskPages } from './storage/task-pages.js';
 import { EventSinks } from './event-sinks.js';
 import { ConformanceExecutor } from './executors/conformance.executor.js';
 import { EchoExecutor } from './executors/echo.executor.js';
+import { RoutesExecutor } from './executors/routes.executor.js';
 import { HttpCalls } from './executors/http-calls.js';
 import { HttpExecutor } from './executors/http.executor.js';
 import { MailboxExecutor } from './executors/mailbox.executor.js';
 import { ExecutionTokens } from './execution-tokens.js';
 import { ExecutionsController } from './external/executions.controller.js';
 import { Executions } from './external/executions.js';
+import { ConversationStore } from './storage/conversation.store.js';
 import { IdempotencyStore } from './storage/idempotency.store.js';
-import { LiveTasks } from './lifecycle/live-tasks.js';
 import { MailboxWaiters } from './external/mailbox-waiters.js';
 import { MailboxHandOuts } from './external/mailbox-hand-outs.js';
 import { MailboxController } from './external/mailbox.controller.js';
@@ -19,6 +33,8 @@ import { MailboxService } from './external/mailbox.service.js';
 import { MailboxStore } from './storage/mailbox.store.js';
 import { TaskAdoption } from './task-adoption.js';
 import { TaskBrowseService } from './admin/task-browse.service.js';
+import { ConversationController } from './admin/conversation.controller.js';
+import { ConversationService } from './admin/conversation.service.js';
 import { TaskController } from './admin/task.controller.js';
 import { TaskExecuteProcessor } from './run/task-execute.processor.js';
 import { TaskExecutors } from './task-executors.js';
@@ -26,6 +42,7 @@ import { TaskFeed } from './lifecycle/task-feed.js';
 import { TaskLeases } from './storage/task-lease.store.js';
 import { TaskLogService } from './task-log.service.js';
 import { TaskListStore } from './storage/task-list.store.js';
+import { MessageChecks } from './run/message-checks.js';
 import { TaskQuota } from './run/task-quota.js';
 import { TaskRunner } from './run/task.runner.js';
 import { TaskSendService } from './task-send.service.js';
@@ -35,6 +52,7 @@ import { TaskStreamService } from './task-stream.service.js';
 import { TaskSubmitService } from './task-submit.service.js';
 import { TaskEnder } from './run/task-ender.js';
 import { TaskLifetimeSweeper } from './run/task-lifetime.sweeper.js';
+import { TaskRetentionStore } from './storage/task-retention.store.js';
 import { TaskRetentionSweeper } from './run/task-retention.sweeper.js';
 import { TaskSweeper } from './run/task.sweeper.js';
 import { TaskWatchStore } from './storage/task-watch.store.js';
@@ -45,28 +63,41 @@ import { WorkOrders } from './external/work-orders.js';
 /** Tasks of published agents: their storage, log, runs and external workers. */
 @Module({
   imports: [PolicyModule, RegistryModule],
-  controllers: [TaskController, ExecutionsController, MailboxController],
+  controllers: [TaskController, ConversationController, ExecutionsController, MailboxController],
   providers: [
     EventSinks,
     TaskWriter,
     TaskStore,
     TaskListStore,
+    TaskPages,
     TaskLeases,
     IdempotencyStore,
     TaskFeed,
     TaskStreamService,
     TaskLogService,
-    LiveTasks,
+    TaskChanges,
     TaskExecutors,
     TaskRunner,
+    TaskAdmission,
+    TaskClaimer,
+    TaskJobs,
+    TaskStarter,
+    TaskIntake,
+    SubmissionChecks,
+    EarlierMessages,
     TaskQuota,
+    MessageChecks,
     TaskService,
+    TaskListService,
     TaskSendService,
     TaskBrowseService,
+    ConversationService,
+    ConversationStore,
     TaskSubmitService,
     TaskExecuteProcessor,
     TaskSweeper,
     TaskLifetimeSweeper,
+    TaskRetentionStore,
     TaskRetentionSweeper,
     TaskWatchStore,
     TaskWatchSweeper,
@@ -74,10 +105,13 @@ import { WorkOrders } from './external/work-orders.js';
     TaskAdoption,
     ExecutionTokens,
     WorkOrders,
+    ReportApplier,
+    ReportedTasks,
     Executions,
     MailboxStore,
     MailboxWaiters,
     MailboxHandOuts,
+    MailboxTasks,
     MailboxService,
     EchoExecutor,
     ConformanceExecutor,
@@ -87,6 +121,8 @@ import { WorkOrders } from './external/work-orders.js';
   ],
   exports: [
     TaskService,
+    TaskListService,
+    EarlierMessages,
     TaskSendService,
     TaskSubmitService,
     TaskStreamService,
@@ -106,6 +142,7 @@ export class TasksModule implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    for (const executor of [this.echo, this.conformance, this.http, this.mailbox]) this.executors.add(executor);
+    const own = [this.echo, this.conformance, this.http, this.mailbox, new RoutesExecutor(this.executors)];
+    for (const executor of own) this.executors.add(executor);
   }
 }

@@ -1,18 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
-import { newId, type OrgId } from '../kernel/ids.js';
+import type { OrgId } from '../kernel/ids.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { invalidBody } from '../platform/http/request-checks.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { ServerChanges } from './catalog/server-changes.js';
 import type { McpServerEntity } from './storage/mcp-server.entity.js';
 import { nothingYet } from './storage/offer.js';
 import { columnsOf } from './storage/server-columns.js';
-import { endpointFrom, SealedEndpoints, type Endpoint } from './storage/sealed-endpoints.js';
+import { endpointFrom, type Endpoint } from './storage/sealed-endpoints.js';
 import { UpstreamStore } from './storage/upstream.store.js';
 import { RegisterServer } from './upstream.types.js';
-import { UpstreamsService } from './upstreams.service.js';
 
 /**
  * Reconciles the MCP servers of `rialto.config.json` and `mcp.config.json` with the table: inserts missing servers,
@@ -24,8 +24,7 @@ export class DeclaredServers {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: UpstreamStore,
-    private readonly places: SealedEndpoints,
-    private readonly upstreams: UpstreamsService,
+    private readonly changes: ServerChanges,
     private readonly txs: TxRunner,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -36,18 +35,16 @@ export class DeclaredServers {
    */
   async reconcile(org: OrgId): Promise<void> {
     const declared = new Map(this.settings.configFile.mcpServers.map((server) => [server.id, server]));
-    await this.locked(org, async (tx) => {
+    await this.withLock(org, async (tx) => {
       const rows = await this.store.findAll(org, tx);
-      for (const row of rows.filter(({ source, serverId }) => source === 'config' && !declared.has(serverId))) {
-        await this.store.delete(tx, row.id);
-        this.upstreams.tellChanged(tx, row);
-      }
+      for (const row of rows.filter(({ source, serverId }) => source === 'config' && !declared.has(serverId)))
+        await this.changes.remove(tx, row);
     });
     for (const [id, server] of declared) {
       try {
         const { isAgent: _card, ...members } = server;
-        const wanted = parsed(members);
-        await this.locked(org, (tx) => this.align(tx, org, { ...wanted, id }));
+        const wanted = parseServer(members);
+        await this.withLock(org, (tx) => this.align(tx, org, { ...wanted, id }));
       } catch (error) {
         const known = RialtoError.from(error);
         if (known.code === 'internal') throw known;
@@ -56,7 +53,7 @@ export class DeclaredServers {
     }
   }
 
-  private locked(org: OrgId, work: (tx: Tx) => Promise<void>): Promise<void> {
+  private withLock(org: OrgId, work: (tx: Tx) => Promise<void>): Promise<void> {
     return this.txs.run(async (tx) => {
       await this.store.lock(tx, org);
       await work(tx);
@@ -76,39 +73,19 @@ export class DeclaredServers {
       throw new RialtoError('slug_taken', {
         message: 'an MCP server with this id was already registered through the API; rename or remove one of the two',
       });
+    const described = { name: wanted.name ?? serverId, ...columns };
     if (!row) {
-      const place = { id: newId(), orgId: org };
-      const server = {
-        ...place,
-        serverId,
-        name: wanted.name ?? serverId,
-        source: 'config' as const,
-        offer: nothingYet,
-      };
-      const stored = await this.store.insert(tx, { ...server, ...columns, ...this.places.columnsOf(place, endpoint) });
-      return this.upstreams.tellChanged(tx, stored);
+      const server = { serverId, source: 'config' as const, offer: nothingYet, ...described };
+      return void (await this.changes.add(tx, org, server, endpoint));
     }
-    const moved = !isDeepStrictEqual(this.storedEndpoint(row), endpoint) && this.places.columnsOf(row, endpoint);
-    const other = { name: wanted.name ?? serverId, ...columns };
-    if (!moved && isDeepStrictEqual(pick(row, other), other)) return;
-    await this.upstreams.change(tx, row, { ...other, ...(moved && { ...moved, offer: nothingYet }) });
-  }
-
-  /**
-   * Returns the endpoint of a row, or undefined when the row cannot be decrypted; `align` then seals the endpoint
-   * again.
-   */
-  private storedEndpoint(row: McpServerEntity): Endpoint | undefined {
-    try {
-      return this.places.endpointOf(row);
-    } catch {
-      return undefined;
-    }
+    if (this.changes.isMoved(row, endpoint))
+      await this.changes.change(tx, row, { ...described, offer: nothingYet }, endpoint);
+    else if (!isDeepStrictEqual(pick(row, described), described)) await this.changes.change(tx, row, described);
   }
 }
 
 /** Parses a declared server. Throws `invalid_params` for values that the API would refuse too. */
-function parsed(server: object): RegisterServer {
+function parseServer(server: object): RegisterServer {
   const checked = RegisterServer.safeParse(server);
   if (!checked.success) throw invalidBody(checked.error.issues);
   return checked.data;

@@ -25,12 +25,12 @@ describe('ServerReader', () => {
       to: () => ({ shared: connection }),
       lineTo: () => (isOpen ? connection : undefined),
     };
-    const keep = (_: unknown, { instructions }: Offer) => {
+    const keepOffer = (_: unknown, _user: unknown, { instructions }: Offer) => {
       stored.push(instructions);
       return Promise.resolve({ isNew: false, hasOtherTools });
     };
     const none = {} as never;
-    new ServerReader(none, none, { keep } as never, none, pool as never, none).onModuleInit();
+    new ServerReader(none, { keepOffer } as never, pool as never, none).onModuleInit();
   });
 
   it('stores the latest read, even when an earlier read took long', async () => {

@@ -4,12 +4,10 @@ import { RialtoError } from '../kernel/errors.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { afterChange, isForgotten, backoffOf, type RefreshPace } from './catalog/refresh-backoff.js';
-import { ServerOffers } from './catalog/server-offers.js';
+import { ServerChanges } from './catalog/server-changes.js';
 import type { UserCredential } from './storage/sealed-endpoints.js';
 import { UpstreamPool, type Addressed } from './connections/upstream-pool.js';
 import { UpstreamStore } from './storage/upstream.store.js';
-import { UpstreamsService } from './upstreams.service.js';
-import { UserCredentials } from './credentials/user-credentials.js';
 
 const unreadAtOnce = 50;
 
@@ -42,23 +40,21 @@ export class ServerReader implements Sweeper, OnModuleInit {
   private readonly paces = new Map<string, RefreshPace>();
 
   constructor(
-    private readonly upstreams: UpstreamsService,
     private readonly store: UpstreamStore,
-    private readonly offers: ServerOffers,
-    private readonly users: UserCredentials,
+    private readonly changes: ServerChanges,
     private readonly pool: UpstreamPool,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   onModuleInit(): void {
-    const read = (server: Addressed, user?: UserCredential): ReadResult => this.read({ server, user });
+    const read = (server: Addressed, user?: UserCredential): ReadResult => this.readOffer({ server, user });
     this.pool.onChanged((server, user) => this.readInTurn({ server, user }), read);
   }
 
   /** Reads the offers of declared servers that were never read. */
   async sweep(): Promise<void> {
     try {
-      await Promise.all((await this.store.findUnread(unreadAtOnce)).map((server) => this.read({ server })));
+      await Promise.all((await this.store.findUnread(unreadAtOnce)).map((server) => this.readOffer({ server })));
     } catch (err) {
       this.log.warn({ err }, 'could not load the declared MCP servers; tries again later');
     }
@@ -69,16 +65,16 @@ export class ServerReader implements Sweeper, OnModuleInit {
    * call on a new connection it is still read at once.
    */
   private readInTurn(target: ReadTarget): void {
-    const key = keyOf(target);
+    const key = readKey(target);
     const isWaiting = this.waiting.has(key);
     const restMs = backoffOf(this.paces.get(key), systemClock.elapsed());
-    if (!isWaiting && restMs === 0) return void this.read(target);
+    if (!isWaiting && restMs === 0) return void this.readOffer(target);
     this.waiting.set(key, target);
     if (isWaiting) return;
     const readDelayed = (): void => {
       const { server, user } = this.waiting.get(key)!;
       this.waiting.delete(key);
-      if (this.pool.lineTo(server, user)) void this.read({ server, user });
+      if (this.pool.lineTo(server, user)) void this.readOffer({ server, user });
     };
     setTimeout(readDelayed, restMs).unref();
   }
@@ -87,16 +83,16 @@ export class ServerReader implements Sweeper, OnModuleInit {
    * Reads an offer; the read starts after this call. Reads of one owner run one after the other, so that the latest
    * result is stored. One read covers all requests until its turn.
    */
-  private read(target: ReadTarget): ReadResult {
-    const key = keyOf(target);
+  private readOffer(target: ReadTarget): ReadResult {
+    const key = readKey(target);
     const known = this.reading.get(key);
-    if (!known) return this.begin(key, target);
+    if (!known) return this.beginRead(key, target);
     known.again = target;
     known.next ??= known.read.then(() => this.readNext(key, known.again!));
     return known.next;
   }
 
-  private begin(key: string, target: ReadTarget): ReadResult {
+  private beginRead(key: string, target: ReadTarget): ReadResult {
     const turn: Turn = { read: this.readNow(target) };
     this.reading.set(key, turn);
     void turn.read.then(() => void (turn.next ?? this.reading.delete(key)));
@@ -107,7 +103,7 @@ export class ServerReader implements Sweeper, OnModuleInit {
    * Reads again, but does not reopen a connection that was closed meanwhile: a new connection triggers its own read.
    */
   private readNext(key: string, { server, user }: ReadTarget): ReadResult {
-    if (this.pool.lineTo(server, user)) return this.begin(key, { server, user });
+    if (this.pool.lineTo(server, user)) return this.beginRead(key, { server, user });
     this.reading.delete(key);
     return Promise.resolve(
       new RialtoError('unavailable', {
@@ -119,16 +115,13 @@ export class ServerReader implements Sweeper, OnModuleInit {
   private async readNow({ server, user }: ReadTarget): Promise<RialtoError | undefined> {
     try {
       const offer = await this.pool.to(server, user).shared.offer();
-      const stored = user ? await this.offers.keepFor(user, offer) : await this.offers.keep(server, offer);
+      const { hasOtherTools } = await this.changes.keepOffer(server, user, offer);
       if (!offer.resources || !offer.templates || !offer.prompts)
         this.log.warn(
           { server: server.serverId },
           'an MCP server refused some of its lists; their previous items stay',
         );
-      if (stored.hasOtherTools) this.remember(keyOf({ server, user }));
-      if (!stored.isNew) return undefined;
-      if (user) this.users.tellOffer(server, user);
-      else this.upstreams.tellChanged(undefined, server);
+      if (hasOtherTools) this.rememberChange(readKey({ server, user }));
       return undefined;
     } catch (err) {
       // A failed connection was logged already, and a server that was removed meanwhile needs no warning.
@@ -143,13 +136,13 @@ export class ServerReader implements Sweeper, OnModuleInit {
     }
   }
 
-  private remember(key: string): void {
+  private rememberChange(key: string): void {
     const now = systemClock.elapsed();
     for (const [each, pace] of this.paces) if (isForgotten(pace, now)) this.paces.delete(each);
     this.paces.set(key, afterChange(this.paces.get(key), now));
   }
 }
 
-function keyOf({ server, user }: ReadTarget): string {
+function readKey({ server, user }: ReadTarget): string {
   return `${server.id} ${user?.caller ?? ''}`;
 }

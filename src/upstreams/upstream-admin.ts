@@ -3,21 +3,16 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
-import { newId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
-import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
-import { withoutQuery } from '../platform/secrets/url-queries.js';
+import { ServerChanges } from './catalog/server-changes.js';
 import type { McpServerEntity } from './storage/mcp-server.entity.js';
 import { completed, nothingYet } from './storage/offer.js';
 import { endpointChanged, endpointFrom, SealedEndpoints, type Endpoint } from './storage/sealed-endpoints.js';
 import { columnsOf } from './storage/server-columns.js';
 import type { ProgramOwner } from './programs/program-caches.js';
 import { UpstreamPool, type Probed } from './connections/upstream-pool.js';
-import { UpstreamStore } from './storage/upstream.store.js';
-import type { ApproveTools, ChangeServer, Offer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
-import { UpstreamsService } from './upstreams.service.js';
-
-const maxProblems = 200;
+import { noSuchServer, ServerViews } from './server-views.js';
+import type { ApproveTools, ChangeServer, Offer, RegisterServer, ServerView } from './upstream.types.js';
 
 type Used = Pick<McpServerEntity, 'userCredentials' | 'roots' | 'era' | 'autoReconnect'>;
 /** Connects to a server and reads what it offers. */
@@ -27,12 +22,11 @@ type Probe = (owner: ProgramOwner, endpoint: Endpoint, used: Used) => Promise<Of
 @Injectable()
 export class UpstreamAdmin {
   constructor(
-    private readonly store: UpstreamStore,
-    private readonly places: SealedEndpoints,
-    private readonly upstreams: UpstreamsService,
+    private readonly views: ServerViews,
+    private readonly endpoints: SealedEndpoints,
+    private readonly changes: ServerChanges,
     private readonly pool: UpstreamPool,
     private readonly acts: AdminActs,
-    private readonly cursors: Cursors,
   ) {}
 
   /**
@@ -49,50 +43,18 @@ export class UpstreamAdmin {
         { server: serverId, at: hostOrCommand(endpoint) },
         async () => {
           const owner = { orgId: ctx.org.id, serverId };
-          await this.store.requireFree(owner);
+          await this.changes.requireFree(owner);
           const offer = await probe(owner, endpoint, columnsOf(input));
           // A caller that received a timeout must not find the server registered later.
           if (ctx.signal?.aborted) throw new RialtoError('canceled');
           return offer;
         },
-        async (tx, offer) => {
-          await this.store.lock(tx, ctx.org.id);
-          const place = { id: newId(), orgId: ctx.org.id };
-          const stored = await this.store.insert(tx, {
-            ...place,
-            serverId,
-            name: input.name ?? nameOf(offer) ?? serverId,
-            offer,
-            ...columnsOf(input),
-            ...this.places.columnsOf(place, endpoint),
-          });
-          this.upstreams.tellChanged(tx, stored);
-          return stored;
+        (tx, offer) => {
+          const name = input.name ?? nameOf(offer) ?? serverId;
+          return this.changes.add(tx, ctx.org.id, { serverId, name, offer, ...columnsOf(input) }, endpoint);
         },
       );
-    return this.viewOf(ctx, await this.writeProbed(write));
-  }
-
-  /** Lists the servers that the caller may discover, in order of their ids. */
-  list(ctx: CallContext, { limit, cursor, status }: ServerQuery): Promise<Page<ServerView>> {
-    return this.acts.read(ctx, 'mcp.server.list', async () => {
-      const scope = `mcp-servers:${ctx.org.id}:${status ?? ''}`;
-      const [after] = cursor ? this.cursors.decode(scope, cursor, 1) : [];
-      const rows = (await this.store.findAll(ctx.org.id)).filter(({ serverId }) => !after || serverId > after);
-      const shown = await Promise.all(rows.map((row) => this.upstreams.mayDiscover(ctx, row.serverId)));
-      const views = await Promise.all(rows.filter((_, index) => shown[index]).map((row) => this.viewOf(ctx, row)));
-      const wanted = views.filter((view) => status === undefined || view.status === status);
-      return pageOf(
-        wanted.slice(0, limit + 1),
-        limit,
-        (view) => view,
-        ({ id }) => this.cursors.encode(scope, [id]),
-      );
-    });
-  }
-
-  get(ctx: CallContext, serverId: string): Promise<ServerView> {
-    return this.acts.read(ctx, 'mcp.server.get', async () => this.viewOf(ctx, await this.visible(ctx, serverId)));
+    return this.views.viewOf(ctx, await this.writeProbed(write));
   }
 
   /**
@@ -109,8 +71,8 @@ export class UpstreamAdmin {
         'mcp.server.change',
         { server: serverId, fields: Object.keys(input) },
         async () => {
-          const row = await this.visible(ctx, serverId);
-          const known = this.places.endpointOf(row);
+          const row = await this.views.requireVisible(ctx, serverId);
+          const known = this.endpoints.endpointOf(row);
           const endpoint = endpointChanged(known, input);
           const isUnmoved = JSON.stringify(endpoint) === JSON.stringify(known) && (era ?? row.era) === row.era;
           const bounds = [toolAllowList, resourceAllowList, toolChanges, roots, era, ...Object.values(users)];
@@ -122,14 +84,13 @@ export class UpstreamAdmin {
           const used = { userCredentials, roots: roots ?? row.roots, era: era ?? row.era, autoReconnect: reconnects };
           return { row, moved: { endpoint, offer: await probe(row, endpoint, used) } };
         },
-        async (tx, { row, moved }) => {
-          const place = moved && { ...this.places.columnsOf(row, moved.endpoint), offer: moved.offer };
+        (tx, { row, moved }) => {
           const lists = { toolAllowList, resourceAllowList, toolChanges };
           const use = { ...users, ...lists, timeoutMs, autoReconnect, roots, callsPerMinute, era };
-          return this.upstreams.change(tx, row, { name, ...use, ...place });
+          return this.changes.change(tx, row, { name, ...use, ...(moved && { offer: moved.offer }) }, moved?.endpoint);
         },
       );
-    return this.viewOf(ctx, await this.writeProbed(write));
+    return this.views.viewOf(ctx, await this.writeProbed(write));
   }
 
   /**
@@ -142,8 +103,8 @@ export class UpstreamAdmin {
       'mcp.server.refresh',
       { server: serverId },
       async () => {
-        const row = await this.visible(ctx, serverId);
-        this.pool.drop(row.id);
+        const row = await this.views.requireVisible(ctx, serverId);
+        this.pool.closeServer(row.id);
         // A server with per-user credentials is read again for each user at that user's next call.
         const isReadForAll = row.userCredentials !== 'required';
         if (!isReadForAll) return { row, offer: row.offer };
@@ -151,9 +112,9 @@ export class UpstreamAdmin {
         const unknown = { ...row, offer: { ...row.offer, wantsInitialize: undefined } };
         return { row, offer: completed(await this.pool.to(unknown).shared.offer(), row.offer) };
       },
-      (tx, { row, offer }) => this.upstreams.change(tx, row, { offer }),
+      (tx, { row, offer }) => this.changes.change(tx, row, { offer }),
     );
-    return this.viewOf(ctx, fresh);
+    return this.views.viewOf(ctx, fresh);
   }
 
   /**
@@ -165,10 +126,10 @@ export class UpstreamAdmin {
       ctx,
       'mcp.server.approve',
       { server: serverId, ...(tools && { tools: tools.map(({ name }) => name) }) },
-      () => this.visible(ctx, serverId),
-      (tx, row) => this.upstreams.approve(tx, row, tools),
+      () => this.views.requireVisible(ctx, serverId),
+      (tx, row) => this.changes.approve(tx, row, tools),
     );
-    return this.viewOf(ctx, approved);
+    return this.views.viewOf(ctx, approved);
   }
 
   /**
@@ -181,13 +142,12 @@ export class UpstreamAdmin {
       'mcp.server.unregister',
       { server: serverId },
       async () => {
-        const row = await this.visible(ctx, serverId);
+        const row = await this.views.requireVisible(ctx, serverId);
         if (row.source === 'config') throw declaredError();
         return row;
       },
       async (tx, row) => {
-        if (!(await this.store.delete(tx, row.id))) throw noSuchServer();
-        this.upstreams.tellChanged(tx, row);
+        if (!(await this.changes.remove(tx, row))) throw noSuchServer();
       },
     );
   }
@@ -220,61 +180,8 @@ export class UpstreamAdmin {
       return this.pool.probeToKeep(owner, endpoint, used).catch((thrown: unknown) => {
         throw endpoint.transport === 'stdio' ? withStderrHint(RialtoError.from(thrown)) : thrown;
       });
-    this.pool.check(endpoint);
+    this.pool.checkEndpoint(endpoint);
     return undefined;
-  }
-
-  /** Returns the row of a server. Throws `not_found` for a server that the caller may not discover. */
-  async visible(ctx: CallContext, serverId: string): Promise<McpServerEntity> {
-    const row = await this.store.find(ctx.org.id, serverId);
-    if (!row || !(await this.upstreams.mayDiscover(ctx, serverId))) throw noSuchServer();
-    return row;
-  }
-
-  /** Shows a server with what it offers to the caller. */
-  private async viewOf(ctx: CallContext, row: McpServerEntity): Promise<ServerView> {
-    const { connection, server } = await this.upstreams.seen(ctx, row);
-    const { protocolVersion, serverInfo } = server.row.offer;
-    const { tools, resources, templates, prompts } = server;
-    return {
-      id: row.serverId,
-      name: row.name,
-      transport: row.transport,
-      url: row.url && withoutQuery(row.url),
-      command: row.program?.command ?? null,
-      args: [...(row.program?.args ?? [])],
-      cwd: row.program?.cwd ?? null,
-      headers: row.headerNames,
-      env: row.envNames,
-      userCredentials: row.userCredentials,
-      userHeaders: row.userHeaders,
-      timeoutMs: row.timeoutMs,
-      autoReconnect: row.autoReconnect,
-      toolAllowList: row.toolAllowList,
-      resourceAllowList: row.resourceAllowList,
-      roots: row.roots,
-      callsPerMinute: row.callsPerMinute,
-      toolChanges: row.toolChanges,
-      era: row.era,
-      source: row.source,
-      status: connection?.status ?? 'disconnected',
-      error: connection?.error?.message ?? null,
-      connectedAt: connection?.connectedAt === undefined ? null : new Date(connection.connectedAt).toISOString(),
-      lastPingMs: connection?.lastPingMs ?? null,
-      mcpVersion: protocolVersion,
-      serverName: textOf(serverInfo.name),
-      serverVersion: textOf(serverInfo.version),
-      tools: tools.map(({ tool, canonical, quarantine }) => ({ name: tool.name, toolName: canonical, quarantine })),
-      counts: {
-        tools: tools.length,
-        resources: resources.length,
-        resourceTemplates: templates.length,
-        prompts: prompts.length,
-      },
-      problems: server.problems.slice(0, maxProblems),
-      createdAt: row.createdAt.toISOString(),
-      updatedAt: row.updatedAt.toISOString(),
-    };
   }
 }
 
@@ -285,11 +192,11 @@ function hostOrCommand(endpoint: Endpoint): string {
 }
 
 function nameOf({ serverInfo }: Offer): string | undefined {
-  const name = textOf(serverInfo.title) || textOf(serverInfo.name);
+  const name = textOrEmpty(serverInfo.title) || textOrEmpty(serverInfo.name);
   return name.trim() === '' ? undefined : storableText(name.trim().slice(0, 200));
 }
 
-function textOf(value: unknown): string {
+function textOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
@@ -311,8 +218,4 @@ function withStderrHint({ code, message, hint, violations, data, cause }: Rialto
     data,
     cause,
   });
-}
-
-function noSuchServer(): RialtoError {
-  return new RialtoError('not_found', { message: 'no such MCP server' });
 }

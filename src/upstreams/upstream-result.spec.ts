@@ -1,5 +1,5 @@
 import type { JsonObject } from '../kernel/json.js';
-import { resultOf } from './upstream-result.js';
+import { checkedResult } from './upstream-result.js';
 
 describe('a result of an MCP server', () => {
   it.each<[JsonObject, JsonObject]>([
@@ -11,7 +11,7 @@ describe('a result of an MCP server', () => {
     [{ isError: true }, { content: [], isError: true }],
     [{}, { content: [] }],
   ])('gets an empty content list when a tool result has none: %j (C33)', (given, result) =>
-    expect(resultOf(given, 'tool')).toEqual(result),
+    expect(checkedResult(given, 'tool')).toEqual(result),
   );
 
   it.each<[JsonObject, 'tool' | 'resource' | 'prompt' | 'completion']>([
@@ -21,6 +21,6 @@ describe('a result of an MCP server', () => {
     [{}, 'prompt'],
     [{ completion: {} }, 'completion'],
   ])('is refused when the required member is missing or malformed: %j of a %s', (given, kind) =>
-    expect(() => resultOf(given, kind)).toThrow(`invalid ${kind} result`),
+    expect(() => checkedResult(given, kind)).toThrow(`invalid ${kind} result`),
   );
 });

@@ -12,7 +12,7 @@ export const maxNesting = 256;
  * caching hints), because these concern only the server and the gateway. Throws `remote_invalid_response` for a result
  * without its required member, or one that nests too deep.
  */
-export function resultOf(given: JsonObject, kind: ResultKind): JsonObject {
+export function checkedResult(given: JsonObject, kind: ResultKind): JsonObject {
   // Official clients and SDKs read a tool result without `content` as one with an empty list.
   const answer = kind === 'tool' && (given.content ?? null) === null ? { ...given, content: [] } : given;
   const fault = kinds[kind](answer) ?? (isDeeperThan(answer, maxNesting) && `it nests deeper than ${maxNesting}`);

@@ -4,10 +4,9 @@ import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import { literalName } from '../protocol/mcp/tool-names.js';
 import type { UpstreamTool } from './registered-server.types.js';
-import { choose } from './storage/tool-choice.js';
+import { chooseIndex } from './storage/tool-choice.js';
 import { UpstreamCalls } from './upstream-calls.js';
 import { CallerConnections } from './credentials/caller-connections.js';
-import type { TaskTaker } from './upstream-tasks.types.js';
 import type { Strategy } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
@@ -16,8 +15,6 @@ export interface ToolWish {
   readonly tool: string;
   readonly args: JsonObject;
   readonly strategy?: Strategy;
-  /** Returns the acceptor of a task that replaces the result, once the target of the call is known. */
-  readonly tasksOf?: (call: { target: UpstreamTool; canonical: string; args: JsonObject }) => TaskTaker;
 }
 
 /** Answer of the server that was chosen. */
@@ -38,8 +35,18 @@ export class UpstreamTools {
     private readonly connections: CallerConnections,
   ) {}
 
+  /** Chooses one of the tools of this name that the caller may discover; undefined when there is none. */
+  async chooseTool(ctx: CallContext, name: string, strategy: Strategy = 'first'): Promise<UpstreamTool | undefined> {
+    const matching = await this.findTools(ctx, name);
+    const usable = matching.filter(({ quarantine }) => !quarantine);
+    const targets = usable.length > 0 ? usable : matching;
+    if (targets.length === 0) return undefined;
+    const loads = await Promise.all(targets.map(({ server }) => this.connections.loadOf(ctx, server.row)));
+    return targets[chooseIndex(loads, strategy, this.turn++)];
+  }
+
   /** Returns the tools of this name that the caller may discover, in order of registration (AE-74). */
-  async find(ctx: CallContext, name: string): Promise<UpstreamTool[]> {
+  private async findTools(ctx: CallContext, name: string): Promise<UpstreamTool[]> {
     const { servers } = await this.upstreams.snapshotFor(ctx);
     const all = servers.flatMap(({ tools }) => tools);
     const exact = all.filter(({ tool, canonical }) => tool.name === name || canonical === name);
@@ -49,18 +56,12 @@ export class UpstreamTools {
     return matching.filter((_, index) => shown[index]).sort(byAge);
   }
 
-  /** Calls a tool. Throws `not_found` when no server offers it, and as UpstreamCalls.call does. */
-  async call(ctx: CallContext, { tool, args, strategy = 'first', tasksOf }: ToolWish): Promise<ChosenAnswer> {
-    const matching = await this.find(ctx, tool);
-    const usable = matching.filter(({ quarantine }) => !quarantine);
-    const targets = usable.length > 0 ? usable : matching;
-    if (targets.length === 0)
-      throw new RialtoError('not_found', { message: `No server found for tool: ${tool.slice(0, 200)}` });
-    const loads = await Promise.all(targets.map(({ server }) => this.connections.loadOf(ctx, server.row)));
-    const target = targets[choose(loads, strategy, this.turn++)]!;
+  /** Calls a tool. Throws `not_found` when no server offers it, and as UpstreamCalls.callTool does. */
+  async callTool(ctx: CallContext, { tool, args, strategy }: ToolWish): Promise<ChosenAnswer> {
+    const target = await this.chooseTool(ctx, tool, strategy);
+    if (!target) throw new RialtoError('not_found', { message: `No server found for tool: ${tool.slice(0, 200)}` });
     const { canonical, server } = target;
-    const tasks = tasksOf?.({ target, canonical, args });
-    const result = await this.calls.call(ctx, { target, canonical, serverId: server.row.serverId, args, tasks });
+    const result = await this.calls.callTool(ctx, { target, canonical, serverId: server.row.serverId, args });
     return { target, result };
   }
 }

@@ -15,14 +15,21 @@ import { skillToolsOf } from './storage/registered-server.js';
 import { ProgramCaches } from './programs/program-caches.js';
 import { ProgramGuard } from './programs/program-guard.js';
 import { ProgramSlots } from './programs/program-slots.js';
+import { ServerChanges } from './catalog/server-changes.js';
 import { ServerOffers } from './catalog/server-offers.js';
+import { ServerViews } from './server-views.js';
+import { CredentialChanges } from './credentials/credential-changes.js';
+import { OwnCredentialAdmin } from './credentials/own-credential-admin.js';
 import { StdioCatalogue } from './programs/stdio-catalogue.js';
 import { ServerReader } from './server-reader.js';
 import { SealedEndpoints } from './storage/sealed-endpoints.js';
 import { UpstreamPool } from './connections/upstream-pool.js';
 import { UpstreamTransports } from './transports/upstream-transports.js';
 import { UpstreamStore } from './storage/upstream.store.js';
+import { UpstreamDecisions } from './calls/upstream-decisions.js';
+import { UpstreamRequests } from './calls/upstream-requests.js';
 import { UpstreamCalls } from './upstream-calls.js';
+import { UpstreamSubscriptions } from './upstream-subscriptions.js';
 import { UpstreamTasks } from './upstream-tasks.js';
 import { UpstreamTools } from './upstream-tools.js';
 import { UserCredentialAdmin } from './credentials/user-credential-admin.js';
@@ -51,16 +58,23 @@ import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
     UpstreamPool,
     UpstreamStore,
     ServerOffers,
+    ServerChanges,
+    ServerViews,
     UpstreamsService,
     SuspendedCalls,
     SuspendedAnswerStore,
     HeldAnswersSweeper,
+    UpstreamDecisions,
+    UpstreamRequests,
     UpstreamCalls,
+    UpstreamSubscriptions,
     UpstreamTasks,
     UpstreamTools,
     CallerConnections,
     UserCredentialStore,
     UserCredentials,
+    CredentialChanges,
+    OwnCredentialAdmin,
     UserCredentialAdmin,
     UpstreamAdmin,
     SealedEndpoints,
@@ -68,7 +82,16 @@ import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
     DeclaredServers,
     ServerReader,
   ],
-  exports: [UpstreamsService, UpstreamCalls, UpstreamTasks, UpstreamTools, UpstreamAdmin, DeclaredServers],
+  exports: [
+    UpstreamsService,
+    UpstreamCalls,
+    UpstreamSubscriptions,
+    UpstreamTasks,
+    UpstreamTools,
+    UpstreamAdmin,
+    ServerViews,
+    DeclaredServers,
+  ],
 })
 export class UpstreamsModule implements OnModuleInit {
   constructor(
@@ -80,7 +103,9 @@ export class UpstreamsModule implements OnModuleInit {
   onModuleInit(): void {
     this.policy.toolFactsFrom((ctx, tool) => {
       const known = this.upstreams.peekFor(ctx);
-      return known ? factsOf(known, tool) : this.upstreams.snapshotFor(ctx).then((servers) => factsOf(servers, tool));
+      return known
+        ? toolFacts(known, tool)
+        : this.upstreams.snapshotFor(ctx).then((servers) => toolFacts(servers, tool));
     });
     this.servers.from(async (org) => {
       const { version, servers } = await this.upstreams.snapshot(org);
@@ -94,6 +119,6 @@ export class UpstreamsModule implements OnModuleInit {
   }
 }
 
-function factsOf({ quarantined }: ServerSnapshot, tool: string) {
+function toolFacts({ quarantined }: ServerSnapshot, tool: string) {
   return { quarantined: quarantined.has(tool) };
 }

@@ -3,19 +3,15 @@ import type { CallContext } from '../kernel/call-context.js';
 import type { OrgId } from '../kernel/ids.js';
 import type { Notice } from '../kernel/notices.js';
 import { VerbBus } from '../kernel/verb-bus.js';
-import { Notices } from '../platform/bus/notices.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
-import type { Tx } from '../platform/database/tx.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import type { McpServerEntity } from './storage/mcp-server.entity.js';
 import { serverOf } from './storage/registered-server.js';
-import { ServerOffers } from './catalog/server-offers.js';
 import type { RegisteredServer } from './registered-server.types.js';
 import type { UpstreamConnection } from './connections/upstream-connection.js';
 import { UpstreamPool } from './connections/upstream-pool.js';
 import { UserCredentials, type OwnCredentials } from './credentials/user-credentials.js';
 import { UpstreamStore } from './storage/upstream.store.js';
-import type { ApproveTools } from './upstream.types.js';
 
 /** Immutable view of all MCP servers of an org, for readers on each request. */
 export interface ServerSnapshot {
@@ -44,11 +40,9 @@ export class UpstreamsService {
 
   constructor(
     private readonly store: UpstreamStore,
-    private readonly offers: ServerOffers,
     private readonly pool: UpstreamPool,
     private readonly users: UserCredentials,
     private readonly verbs: VerbBus,
-    private readonly notices: Notices,
   ) {}
 
   /** Returns the servers as callers without credentials see them. */
@@ -84,7 +78,7 @@ export class UpstreamsService {
     row: McpServerEntity,
   ): Promise<{ server: RegisteredServer; connection?: UpstreamConnection }> {
     const server = this.users.seenWith(await this.users.given(ctx), serverOf(row));
-    return { server, connection: this.pool.lineTo(row, await this.users.of(ctx, row)) };
+    return { server, connection: this.pool.lineTo(row, await this.users.credentialFor(ctx, row)) };
   }
 
   mayDiscover(ctx: CallContext, serverId: string): Promise<boolean> {
@@ -92,27 +86,8 @@ export class UpstreamsService {
     return this.verbs.permits({ ctx, verb: serverId, action: 'mcp_discover', resource });
   }
 
-  /** Changes a server, judges its tools and returns the new row. Throws as UpstreamStore.update does. */
-  async change(tx: Tx, row: McpServerEntity, change: Partial<McpServerEntity>): Promise<McpServerEntity> {
-    const stored = await this.offers.change(tx, row, change);
-    this.tellChanged(tx, stored);
-    return stored;
-  }
-
-  /** Ends the quarantine of tools and returns the new row. Throws as ServerOffers.approve does. */
-  async approve(tx: Tx, row: McpServerEntity, wanted: ApproveTools['tools']): Promise<McpServerEntity> {
-    const stored = await this.offers.approve(tx, row, wanted);
-    this.tellChanged(tx, stored);
-    return stored;
-  }
-
-  /** Notifies all processes after the commit: they read the servers again and close outdated connections. */
-  tellChanged(tx: Tx | undefined, { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>): void {
-    this.notices.tell(tx, 'upstream.changed', { orgId, serverId: id });
-  }
-
   @OnNotice('upstream.changed')
-  forget({ orgId }: Notice<'upstream.changed'>): void {
+  expireSnapshot({ orgId }: Notice<'upstream.changed'>): void {
     this.snapshots.expire(orgId);
     void this.closeOutdated(orgId);
   }

@@ -59,7 +59,8 @@ function requireSecret(secret: unknown): void {
   const key = typeof secret === 'string' ? secret.replace(/^whsec_/, '') : '';
   if (/^[A-Za-z0-9+/]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length >= minKeyBytes) return;
   throw new TypeError(
-    'the webhook secret is missing or damaged: pass the text that was shown when it was made, whsec_ and a key in base64',
+    'the webhook secret is missing or damaged: ' +
+      'pass the text that was shown when it was made, whsec_ and a key in base64',
   );
 }
 

@@ -3,9 +3,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { RowChange } from '../platform/database/row-writer.js';
-import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { Cursors } from '../platform/http/cursor.js';
-import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import type { PushConfigPage } from '../protocol/a2a/dialect.js';
 import { limits } from '../protocol/a2a/request/limits.js';
 import type { RunWebhook } from '../protocol/a2a/run/run-view.js';
@@ -13,24 +11,20 @@ import type { PushConfig, PushFormat } from '../protocol/a2a/request/operations.
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskService } from '../tasks/task.service.js';
 import type { StoredTask } from '../tasks/task.types.js';
-import { requirePostable } from './configs/postable.js';
-import { maxConfigs, PushConfigStore, type StoredConfig } from './configs/push-config.store.js';
+import { ConfigAdmission } from './configs/config-admission.js';
+import {
+  maxConfigs,
+  PushConfigStore,
+  type NewConfig,
+  type Stored,
+  type StoredConfig,
+} from './configs/push-config.store.js';
 import { DeliveryTrigger } from './delivery/delivery-trigger.js';
 
 type Given = PushConfig & { readonly format: PushFormat };
 
 /** Reyn's callers give one URL for each run, so a later one replaces it. */
 const reynId = 'webhook_url';
-
-/** Platform services that webhooks need beside their own stores. */
-@Injectable()
-export class WebhookSurroundings {
-  constructor(
-    readonly cursors: Cursors,
-    readonly txs: TxRunner,
-    readonly safeFetch: SafeFetch,
-  ) {}
-}
 
 /**
  * Manages the push configurations of tasks. Secrets: `create` returns them as they were given; `get` and `list` return
@@ -42,28 +36,29 @@ export class WebhookService {
     private readonly tasks: TaskService,
     private readonly configs: PushConfigStore,
     private readonly trigger: DeliveryTrigger,
-    private readonly platform: WebhookSurroundings,
+    private readonly cursors: Cursors,
+    private readonly admission: ConfigAdmission,
   ) {}
 
   /**
-   * Checks a configuration that is sent with a message, before its task exists. Throws the errors of requirePostable,
+   * Checks a configuration that is sent with a message, before its task exists. Throws the errors of ConfigAdmission,
    * and `denied`.
    */
-  async admit(ctx: CallContext, agent: PublishedAgent, config: PushConfig): Promise<void> {
-    requirePostable(this.platform.safeFetch, config);
+  async checkConfig(ctx: CallContext, agent: PublishedAgent, config: PushConfig): Promise<void> {
+    await this.admission.requireAdmissible(ctx.org.id, agent.id, config);
     await this.tasks.requireConfigurable(ctx, agent);
   }
 
   /** The rows of a configuration that is committed with its message. It gets the events after that message. */
   rowsOf({ org }: CallContext, taskId: string, config: Given): RowChange[] {
     const id = config.format === 'reyn' ? reynId : (config.id ?? freshId(config.format, taskId));
-    this.trigger.remember({ taskId, configId: id });
+    this.trigger.rememberConfig({ taskId, configId: id });
     return [this.configs.rowOf({ ...config, id, taskId, org: org.id })];
   }
 
   /**
    * Adds a configuration, or replaces the one with this id. Throws `task_not_found`, `denied`, `invalid_params`,
-   * `url_not_allowed`.
+   * `url_not_allowed`, `rate_limited`.
    */
   async create(
     ctx: CallContext,
@@ -72,7 +67,7 @@ export class WebhookService {
   ): Promise<PushConfig> {
     const task = await this.tasks.visible(ctx, agent, given.taskId);
     const { format, id = freshId(format, task.id), ...shown } = given;
-    return this.store(ctx, task, { ...shown, id, format }, () => Promise.resolve());
+    return this.store(ctx, task, { ...shown, id, format }, (config) => this.configs.put(config));
   }
 
   /**
@@ -81,33 +76,28 @@ export class WebhookService {
    */
   async add(ctx: CallContext, given: Given & { readonly taskId: string }): Promise<StoredConfig> {
     const task = await this.tasks.visible(ctx, undefined, given.taskId);
-    return this.store(ctx, task, { ...given, id: newId() }, async (tx) => {
-      if (await this.configs.has(tx, task.id, given.url))
-        throw new RialtoError('conflict', { message: 'the task already has a push configuration with this URL' });
-    });
+    return this.store(ctx, task, { ...given, id: newId() }, (config) => this.configs.add(config));
   }
 
-  private store(
+  private async store(
     ctx: CallContext,
     task: StoredTask,
     { format, ...given }: Given & { readonly id: string },
-    check: (tx: Tx) => Promise<void>,
+    write: (config: NewConfig) => Promise<Stored>,
   ): Promise<StoredConfig> {
-    requirePostable(this.platform.safeFetch, given);
+    await this.admission.requireAdmissible(task.orgId, task.agentId, given);
     const config = { ...given, taskId: task.id };
     const args = { configId: given.id, host: new URL(given.url).host };
-    const put = async () => {
-      const isStored = await this.platform.txs.run(async (tx) => {
-        await this.configs.lock(tx, task.id);
-        await check(tx);
-        return this.configs.put(tx, { ...config, format, org: task.orgId });
-      });
-      if (!isStored)
+    const store = async () => {
+      const stored = await write({ ...config, format, org: task.orgId });
+      if (stored === 'duplicate')
+        throw new RialtoError('conflict', { message: 'the task already has a push configuration with this URL' });
+      if (stored === 'full')
         throw new RialtoError('invalid_params', { message: `a task has at most ${maxConfigs} push configurations` });
-      this.trigger.remember({ taskId: task.id, configId: given.id });
+      this.trigger.rememberConfig({ taskId: task.id, configId: given.id });
       return config;
     };
-    return this.tasks.act(ctx, 'push_configure', task, put, args);
+    return this.tasks.act(ctx, 'push_configure', task, store, args);
   }
 
   /**
@@ -142,14 +132,14 @@ export class WebhookService {
     const task = await this.tasks.visible(ctx, agent, taskId);
     const scope = `push-configs:${task.orgId}:${task.id}`;
     return this.tasks.act(ctx, 'task_read', task, async () => {
-      const after = pageToken ? this.platform.cursors.decode(scope, pageToken, 2) : undefined;
-      const rows = await this.configs.page(task.id, pageSize, after);
+      const after = pageToken ? this.cursors.decode(scope, pageToken, 2) : undefined;
+      const rows = await this.configs.findPage(task.id, pageSize, after);
       const shown = rows.slice(0, pageSize);
       const last = shown.at(-1);
       const more = rows.length > pageSize && last;
       return {
         configs: shown.map(({ config }) => shownOf(config)),
-        nextPageToken: more ? this.platform.cursors.encode(scope, [last.at, last.config.id]) : '',
+        nextPageToken: more ? this.cursors.encode(scope, [last.at, last.config.id]) : '',
       };
     });
   }
@@ -165,7 +155,7 @@ export class WebhookService {
   ): Promise<undefined> {
     const task = await this.tasks.visible(ctx, agent, taskId);
     await this.tasks.act(ctx, 'push_configure', task, () => this.configs.remove(task.id, id));
-    if (id !== undefined) this.trigger.forget({ taskId: task.id, configId: id });
+    if (id !== undefined) this.trigger.forgetConfig({ taskId: task.id, configId: id });
     return undefined;
   }
 }

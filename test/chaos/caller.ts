@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStream, type Frame } from '../support/clients/a2a.js';
 import type { Random } from '../support/fuzz/random.js';
-import type { Slot } from './fleet.js';
+import type { Slot } from './processes/fleet.js';
 import type { History, StreamSeen } from './history.js';
 import { plainState } from './remotes.js';
 

@@ -3,7 +3,7 @@ import { sightChecks } from './checks/sight.js';
 import { taskChecks } from './checks/tasks.js';
 import type { Check, History } from './history.js';
 
-/** A violated invariant, with the details. The invariants are those of reliability-security.md section 3.0. */
+/** A violated invariant, with the details. docs/invariants.md describes the invariants. */
 export interface Violation {
   readonly invariant: string;
   readonly what: string;

@@ -4,12 +4,12 @@ import { defects } from './defects/all.js';
 import type { House } from './parts.js';
 import type { ChaosResult } from './result.js';
 import type { Violation } from './checker.js';
-import { changedBuild } from './builds.js';
+import { changedBuild } from './processes/builds.js';
 import { exercised, preambleOf, type Defect } from './defects/defect.js';
 import { openScene } from './scene.js';
 import { scenarioOf, scenarios } from './scenarios/all.js';
 import type { Scenario } from './scenarios/scenario.js';
-import { Redis } from './servers.js';
+import { Redis } from './processes/servers.js';
 import { judge } from './verdict.js';
 
 /** The result of a run with a planted defect. Without `found`, `why` says why the defect was missed. */

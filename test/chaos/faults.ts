@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../support/fuzz/random.js';
-import type { Slot } from './fleet.js';
+import type { Slot } from './processes/fleet.js';
 import type { Fault } from './history.js';
 import type { Scene } from './scene.js';
-import type { Postgres, Redis } from './servers.js';
+import type { Postgres, Redis } from './processes/servers.js';
 
 export type FaultKind = keyof typeof faults;
 
@@ -60,8 +60,9 @@ const faults = {
   },
   terminate: async ({ scene }: Broken, fault: Fault) => {
     await scene.rows.sql(
-      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-       and application_name <> 'chaos'`,
+      `select pg_terminate_backend(pid)
+       from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and application_name <> 'chaos'`,
     );
     fault.until = Date.now() + 1_500;
     await sleep(1_000);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Load } from './load.js';
 import { percentile, type ChaosResult } from './result.js';
 import type { Scene } from './scene.js';
-import type { Redis } from './servers.js';
+import type { Redis } from './processes/servers.js';
 import { judge } from './verdict.js';
 
 const mostMs = 500;

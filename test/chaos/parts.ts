@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { runChaos } from './chaos.js';
 import { plantAll, playAll } from './defects.js';
-import { runEmbedded } from './embedded.js';
+import { runEmbedded } from './processes/embedded.js';
 import type { Plan } from './faults.js';
 import type { Form } from './form.js';
 import { runOutage } from './outage.js';
@@ -9,7 +9,7 @@ import { runRaces } from './races.js';
 import type { ChaosResult } from './result.js';
 import { nextBuild, runRolling } from './rolling.js';
 import { openScene, type Scene, type SceneOptions } from './scene.js';
-import type { Postgres, Redis } from './servers.js';
+import type { Postgres, Redis } from './processes/servers.js';
 
 /** The resources that the parts of a run share. */
 export interface House {

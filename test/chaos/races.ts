@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Caller } from './caller.js';
-import type { Slot } from './fleet.js';
+import type { Slot } from './processes/fleet.js';
 import type { ChaosResult } from './result.js';
 import type { Scene } from './scene.js';
 import { words } from './scenarios/scenario.js';

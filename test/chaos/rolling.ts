@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { changedBuild } from './builds.js';
-import type { Slot } from './fleet.js';
+import { changedBuild } from './processes/builds.js';
+import type { Slot } from './processes/fleet.js';
 import { Load } from './load.js';
 import type { ChaosResult } from './result.js';
 import type { Scene } from './scene.js';
@@ -12,8 +12,9 @@ const balancerMs = 150;
 
 /** Builds the next version: this build with one more migration, which adds a column to the table of tasks. */
 export function nextBuild(folder: string): string {
+  const statement = "alter table a2a_tasks add column if not exists of_the_next text not null default 'nothing'";
   const migration = `class ExpandTasks1999000000000 {
-  async up(runner) { await runner.query("alter table a2a_tasks add column if not exists of_the_next text not null default 'nothing'"); }
+  async up(runner) { await runner.query("${statement}"); }
 }\n`;
   const list = 'export const migrations = [';
   const edits = [[list, `${list} ExpandTasks1999000000000,`]] as const;

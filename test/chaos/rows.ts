@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Artifact } from '../../src/protocol/a2a/model.js';
 import type { DeliveryRow, EventRow, Move, Rows, TaskRow } from './history.js';
+import { eventRows } from '../support/gateway/event-rows.js';
 
 /**
  * A trigger that records every change of a task at the moment of the write, because later rows do not show it. A task
@@ -10,10 +11,16 @@ import type { DeliveryRow, EventRow, Move, Rows, TaskRow } from './history.js';
  */
 const watch = `
   create schema chaos;
-  create table chaos.moves (at timestamptz not null, task_id uuid not null, from_state text, from_seq integer, from_epoch integer,
-    to_state text, to_seq integer, to_epoch integer, stolen boolean not null, remembered text);
+  create table chaos.moves (
+    at timestamptz not null, task_id uuid not null,
+    from_state text, from_seq integer, from_epoch integer,
+    to_state text, to_seq integer, to_epoch integer,
+    stolen boolean not null, remembered text);
   create function chaos.note() returns trigger language plpgsql as $$ begin
-    insert into chaos.moves values (clock_timestamp(), new.id, old.status_state, old.seq, old.lease_epoch, new.status_state, new.seq, new.lease_epoch,
+    insert into chaos.moves values (
+      clock_timestamp(), new.id,
+      old.status_state, old.seq, old.lease_epoch,
+      new.status_state, new.seq, new.lease_epoch,
       coalesce(new.lease_owner <> old.lease_owner, false) and old.lease_until > now() and exists (
         select from pg_locks l join pg_stat_activity line using (pid)
         where l.locktype = 'advisory' and l.objid = old.lease_owner::bigint::oid
@@ -21,8 +28,11 @@ const watch = `
         and line.backend_start < statement_timestamp() - interval '2 seconds'),
       case when new.memo::text is distinct from old.memo::text then new.memo->>'messageId' end);
     return null; end $$;
-  create trigger chaos_moves after update on a2a_tasks for each row when (old.status_state is distinct from new.status_state
-    or old.seq is distinct from new.seq or old.lease_epoch is distinct from new.lease_epoch or old.lease_owner is distinct from new.lease_owner
+  create trigger chaos_moves after update on a2a_tasks for each row when (
+    old.status_state is distinct from new.status_state
+    or old.seq is distinct from new.seq
+    or old.lease_epoch is distinct from new.lease_epoch
+    or old.lease_owner is distinct from new.lease_owner
     or old.memo::text is distinct from new.memo::text) execute function chaos.note()`;
 
 /** The database connections of the checker. They continue after restarts of the server. */
@@ -52,7 +62,7 @@ export class Rowkeeper {
     const [tasks, events, moves, deliveries] = await Promise.all([
       this.tasks(),
       this.sql<EventRow>(
-        `select task_id as "taskId", seq, terminal, ${ms('at')} as at from a2a_task_events order by task_id, seq`,
+        `select task_id as "taskId", seq, terminal, ${ms('at')} as at from ${eventRows} order by task_id, seq`,
       ),
       this.moves(),
       this.deliveries(),
@@ -66,15 +76,21 @@ export class Rowkeeper {
 
   private async tasks(): Promise<TaskRow[]> {
     const rows = await this.sql<Omit<TaskRow, 'said'> & { artifacts: Artifact[] }>(
-      `select id, agent_name as agent, status_state as state, seq, lease_epoch as epoch, lease_until is not null or next_at is not null as held,
-         artifacts, coalesce(status_message::text, '') as why from a2a_tasks order by created_at, id`,
+      `select id, agent_name as agent, status_state as state, seq, lease_epoch as epoch,
+         lease_until is not null or next_at is not null as held,
+         artifacts, coalesce(status_message::text, '') as why
+       from a2a_tasks
+       order by created_at, id`,
     );
     return rows.map(({ artifacts, ...row }) => ({ ...row, said: wordsOf(artifacts) }));
   }
 
   private async moves(): Promise<Move[]> {
     const rows = await this.sql(
-      `select task_id as id, ${ms('at')} as at, from_state, from_seq, from_epoch, to_state, to_seq, to_epoch, stolen, remembered from chaos.moves order by at`,
+      `select task_id as id, ${ms('at')} as at, from_state, from_seq, from_epoch, to_state, to_seq, to_epoch,
+         stolen, remembered
+       from chaos.moves
+       order by at`,
     );
     return rows.map((row) => ({
       taskId: row.id,
@@ -88,9 +104,12 @@ export class Rowkeeper {
 
   private async deliveries(): Promise<DeliveryRow[]> {
     const rows = await this.sql<DeliveryRow & { deliveredAt: number | null }>(
-      `select id, task_id as "taskId", config_id as "configId", seq, status,
-         (select min(${ms('a.at')}) from webhook_attempts a where a.delivery_id = d.id and a.status between 200 and 299) as "deliveredAt"
-       from webhook_deliveries d order by task_id, config_id, seq`,
+      `select id, task_id as "taskId", config_id as "configId", seq, status, (
+         select min(${ms('a.at')})
+         from webhook_attempts a
+         where a.delivery_id = d.id and a.status between 200 and 299) as "deliveredAt"
+       from webhook_deliveries d
+       order by task_id, config_id, seq`,
     );
     return rows.map(({ deliveredAt, ...row }) => ({ ...row, ...(deliveredAt !== null && { deliveredAt }) }));
   }

@@ -1,4 +1,4 @@
-// `npm run test:chaos`: checks all promises of reliability-security.md section 3 on real processes and servers.
+// `npm run test:chaos`: checks the invariants of docs/invariants.md on real processes and servers.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { formOf } from './form.js';
 import { endAll } from './leftovers.js';
 import { partsOf } from './parts.js';
 import type { ChaosResult } from './result.js';
-import { Postgres, Redis } from './servers.js';
+import { Postgres, Redis } from './processes/servers.js';
 
 const template = 'chaos_template';
 const mostShown = 20;

@@ -5,7 +5,7 @@ import { SignJWT } from 'jose';
 import { HttpService } from '../support/stubs/http-service.js';
 import { Random } from '../support/fuzz/random.js';
 import { Caller } from './caller.js';
-import { Fleet, type Slot } from './fleet.js';
+import { Fleet, type Slot } from './processes/fleet.js';
 import { emptyHistory, type History } from './history.js';
 import { startForeignAgent, startReceivers, type Remote } from './remotes.js';
 import { Rowkeeper } from './rows.js';

@@ -24,7 +24,8 @@ const held = `
     where t.next_at is not null and t.status_state = 'working' and t.lease_owner is not null
   union all select 'webhooks', d.id || ' ' || d.lease_until, d.lease_owner from webhook_deliveries d
     where d.status = 'pending' and d.lease_owner is not null
-  union all select 'continuations', c.id || ' ' || c.lease_epoch, c.lease_owner from thread_answers c where c.lease_owner is not null`;
+  union all select 'continuations', c.id || ' ' || c.lease_epoch, c.lease_owner from thread_answers c
+    where c.lease_owner is not null`;
 
 /** Polls for work of processes that are gone, and measures the time until another process holds it. */
 export class Takeovers {

@@ -38,11 +38,19 @@ async function settle({ rows }: Scene, timeoutMs: number): Promise<void> {
 async function hurry(rows: Scene['rows']): Promise<void> {
   await rows.sql(
     `update webhook_deliveries set next_at = now() where id in (
-       select id from webhook_deliveries where status = 'pending' and next_at > now() order by task_id, config_id, seq for update skip locked)`,
+       select id
+       from webhook_deliveries
+       where status = 'pending' and next_at > now()
+       order by task_id, config_id, seq
+       for update skip locked)`,
   );
   await rows.sql(
-    `update a2a_tasks set lease_until = now() where id in (select id from a2a_tasks where lease_owner is null and lease_until > now()
-       and status_state = 'working' and agent_name = 'box' and updated_at < now() - interval '4 seconds' for update skip locked)`,
+    `update a2a_tasks set lease_until = now() where id in (
+       select id
+       from a2a_tasks
+       where lease_owner is null and lease_until > now() and status_state = 'working' and agent_name = 'box'
+         and updated_at < now() - interval '4 seconds'
+       for update skip locked)`,
   );
 }
 

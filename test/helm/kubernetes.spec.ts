@@ -27,10 +27,10 @@ const builtIn = (object: KubernetesObject) => !(object.kind in foreign);
 function typeErrors(all: KubernetesObject[]): string {
   mkdirSync(modelsFolder, { recursive: true });
   const folder = mkdtempSync(join(modelsFolder, 'check-'));
-  const lines = all.map(
-    (object, index) =>
-      `export const _${index}: import('kubernetes-models/${folderOf(object)}').I${object.kind} = ${JSON.stringify(object)};`,
-  );
+  const lines = all.map((object, index) => {
+    const type = `import('kubernetes-models/${folderOf(object)}').I${object.kind}`;
+    return `export const _${index}: ${type} = ${JSON.stringify(object)};`;
+  });
   writeFileSync(join(folder, 'check.ts'), lines.join('\n'));
   const compilerOptions = {
     noEmit: true,

@@ -10,8 +10,10 @@ withHelm('values that contradict each other', () => {
     const { ok, err } = helm('helm4', 'template', 'rialto', chart, '--namespace', 'agents');
     expect(ok).toBe(false);
     expect(problemsOf(err)).toEqual([
-      'image.repository is empty: set it to where your build of the Dockerfile is kept, e.g. registry.example.com/rialto',
-      'secrets.existingSecret is empty: make the Secret with `rialto secrets init --namespace agents | kubectl apply -f -` and set its name',
+      'image.repository is empty: ' +
+        'set it to where your build of the Dockerfile is kept, e.g. registry.example.com/rialto',
+      'secrets.existingSecret is empty: make the Secret with ' +
+        '`rialto secrets init --namespace agents | kubectl apply -f -` and set its name',
       'config.publicUrl is empty: set the address others reach the gateway at, e.g. https://rialto.example.com',
     ]);
   });

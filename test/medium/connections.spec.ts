@@ -77,7 +77,8 @@ describe('database connections of one process', () => {
     const name = new URL(gateway.database.url).pathname.slice(1);
     await gateway.gateway.close();
     await asAdmin(async (client) => {
-      const mine = `select application_name from pg_stat_activity where datname = $1 and application_name like 'rialto%'`;
+      const mine = `
+        select application_name from pg_stat_activity where datname = $1 and application_name like 'rialto%'`;
       for (const until = Date.now() + 5_000; Date.now() < until;)
         if ((await client.query(mine, [name])).rowCount === 0) break;
       expect((await client.query(mine, [name])).rows).toEqual([]);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import type { Pg } from '../../src/platform/database/pg.js';
+import { Pg } from '../../src/platform/database/pg.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
@@ -32,11 +32,11 @@ describe('deliveries of a configuration, in order', () => {
   });
 
   const storeOf = (id: number): DeliveryStore => {
-    const rows = async (name: string, text: string, values: unknown[]) => {
+    const query = ({ name, text, values }: { name: string; text: string; values: unknown[] }) => {
       statements.push(name);
-      return (await pool.query(text, values)).rows;
+      return pool.query(text, values);
     };
-    return new DeliveryStore({ rows } as unknown as Pg, { id } as Presence);
+    return new DeliveryStore(new Pg({ query } as unknown as pg.Pool), { id } as Presence);
   };
   /**
    * Inserts pending deliveries.
@@ -62,7 +62,7 @@ describe('deliveries of a configuration, in order', () => {
     const seen: number[] = [];
     for (let one = await store.claim(key); one; one = await store.delivered(one, tried, true)) {
       seen.push(one.seq);
-      expect(one).toMatchObject({ attempts: 1, taken_over: false, state: 'active', url: 'http://x' });
+      expect(one).toMatchObject({ attempts: 1, isTakenOver: false, state: 'active', url: 'http://x' });
     }
     expect(seen).toEqual([1, 2, 3]);
     expect(statements).toEqual(['delivery-claim', ...Array.from({ length: 3 }, () => 'delivery-done')]);
@@ -116,7 +116,8 @@ describe('deliveries of a configuration, in order', () => {
   it('abuse 36: a delivery of a deferred sender is neither claimed nor found, and stays due', async () => {
     const store = storeOf(1);
     await pool.query(
-      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state,
+         status_timestamp, history, artifacts, seq, folded_seq)
        values ($1, $1, $1, 'a', 'c', 'user:bad', '{}', 'completed', now(), '[]', '[]', 1, 1)`,
       [taskId],
     );
@@ -142,7 +143,8 @@ describe('deliveries of a configuration, in order', () => {
     const store = storeOf(1);
     const others = Array.from({ length: 20 }, () => randomUUID());
     await pool.query(
-      `insert into push_configs (task_id, id, org_id, url, format) select t, 'a', t, 'http://x/' || t, 'v1' from unnest($1::uuid[]) t`,
+      `insert into push_configs (task_id, id, org_id, url, format)
+       select t, 'a', t, 'http://x/' || t, 'v1' from unnest($1::uuid[]) t`,
       [others],
     );
     await pool.query(
@@ -153,7 +155,7 @@ describe('deliveries of a configuration, in order', () => {
     const each = (run: (taskId: string) => Promise<Claimed | undefined>) => Promise.all(others.map(run));
     const first = await each((one) => store.claim({ taskId: one, configId: 'a' }));
     const second = await Promise.all(first.map((one) => store.delivered(one!, tried, true)));
-    expect(second.map((one) => [one!.task_id, one!.seq, one!.url])).toEqual(
+    expect(second.map((one) => [one!.taskId, one!.seq, one!.url])).toEqual(
       others.map((one) => [one, 2, `http://x/${one}`]),
     );
     expect(statements.filter((name) => name === 'delivery-done').length).toBeLessThan(20);

@@ -24,7 +24,8 @@ describe('(R8) the encoding of a database', () => {
     '%s is refused before any migration, with the statement that creates a correct database',
     async (encoding) => {
       await expect(checkDatabase(await database(encoding), true)).rejects.toThrow(
-        `the database has the encoding ${encoding}; create one with create database … encoding 'UTF8' template template0`,
+        `the database has the encoding ${encoding}; ` +
+          "create one with create database … encoding 'UTF8' template template0",
       );
     },
   );

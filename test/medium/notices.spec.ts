@@ -141,10 +141,11 @@ describe('Notices of two processes on one database', () => {
     expect(log.join('')).toContain('a notice listener threw');
   });
 
-  it('reconnects after its connections were lost, reports that notices were missed, and keeps one connection per process', async () => {
+  it('reconnects after a loss, reports that notices were missed, and keeps one connection per process', async () => {
     const missed = [one, two].map((notices) => new Promise<void>((resolve) => notices.onMissed(resolve)));
     const name = new URL(database.url).pathname.slice(1);
-    const listeners = `select pid from pg_stat_activity where application_name = 'rialto:notices' and datname = '${name}'`;
+    const listeners = `
+      select pid from pg_stat_activity where application_name = 'rialto:notices' and datname = '${name}'`;
     await asAdmin(async (client) => {
       // While connections are refused, several attempts fail. Exactly one new attempt must follow each.
       await client.query(`alter database "${name}" allow_connections false`);

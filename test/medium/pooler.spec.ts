@@ -34,10 +34,19 @@ withPooler('PgBouncer before the database (R7)', () => {
     const host = searchParams.get('host') ?? hostname;
     const file = join(folder, `${mode}.ini`);
     writeFileSync(join(folder, 'users'), `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"\n`);
-    writeFileSync(
-      file,
-      `[databases]\n* = host=${host} port=${serverPort || '5432'}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nauth_type = trust\nauth_file = ${folder}/users\npool_mode = ${mode}\nunix_socket_dir =\nignore_startup_parameters = extra_float_digits,statement_timeout,options,application_name\n`,
-    );
+    const settings = [
+      '[databases]',
+      `* = host=${host} port=${serverPort || '5432'}`,
+      '[pgbouncer]',
+      'listen_addr = 127.0.0.1',
+      `listen_port = ${port}`,
+      'auth_type = trust',
+      `auth_file = ${folder}/users`,
+      `pool_mode = ${mode}`,
+      'unix_socket_dir =',
+      'ignore_startup_parameters = extra_float_digits,statement_timeout,options,application_name',
+    ];
+    writeFileSync(file, `${settings.join('\n')}\n`);
     const user = process.getuid?.() === 0 ? ['-u', 'postgres'] : [];
     poolers.push(spawn('pgbouncer', ['-q', ...user, file], { stdio: 'ignore' }));
     const answers = (): Promise<boolean> =>

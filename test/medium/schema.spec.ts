@@ -42,7 +42,10 @@ describe('the schema', () => {
     try {
       await dataSource.initialize();
       const { rows } = await client.query<{ name: string }>(
-        `select table_name as name from information_schema.tables where table_schema = 'public' and table_name <> 'schema_migrations' order by 1`,
+        `select table_name as name
+         from information_schema.tables
+         where table_schema = 'public' and table_name <> 'schema_migrations'
+         order by 1`,
       );
       const known = dataSource.entityMetadatas.map(({ tableName }) => tableName).sort();
       expect(rows.map((row) => row.name)).toEqual(known);

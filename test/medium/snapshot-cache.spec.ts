@@ -26,7 +26,8 @@ describe('SnapshotCache over a row', () => {
     ).rows[0]!;
   const write = (key: string, text: string) =>
     pool.query(
-      'insert into test_rows values ($1, 1, $2) on conflict (key) do update set version = test_rows.version + 1, text = $2',
+      `insert into test_rows values ($1, 1, $2)
+       on conflict (key) do update set version = test_rows.version + 1, text = $2`,
       [key, text],
     );
   const make = (maxAgeMs = 60_000, maxEntries = 500) =>

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Pg } from '../../src/platform/database/pg.js';
+import { positional, type SqlParams } from '../../src/platform/database/sql.js';
 import { TaskListStore, type ListPosition, type TaskFilter } from '../../src/tasks/storage/task-list.store.js';
 import type { TaskStore } from '../../src/tasks/storage/task.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
@@ -18,8 +19,10 @@ describe('lists of 60,000 tasks', () => {
     database = await createTestDatabase('task_lists');
     pool = new pg.Pool({ connectionString: database.url, max: 1 });
     await pool.query(
-      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
-       select gen_random_uuid(), $1, ($2::uuid[])[1 + n % 3], 'a', n::text, case when n % 2 = 0 then 'key:a' else 'key:b' end, '{}',
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state,
+         status_timestamp, history, artifacts, seq, folded_seq)
+       select gen_random_uuid(), $1, ($2::uuid[])[1 + n % 3], 'a', n::text,
+         case when n % 2 = 0 then 'key:a' else 'key:b' end, '{}',
          case when n % 20000 = 7 then 'failed' else 'completed' end, now() - n * interval '1 second', '[]', '[]', 1, 1
        from generate_series(1, 60000) n`,
       [org, agents],
@@ -35,17 +38,16 @@ describe('lists of 60,000 tasks', () => {
   async function mostRead(filter: Omit<TaskFilter, 'org'>, after?: ListPosition): Promise<number> {
     let plan = '';
     const spy = {
-      rows: async (_name: string, text: string, values: unknown[]) => {
-        const { rows } = await pool.query<Record<string, string>>({
-          text: `explain (analyze, costs off, timing off) ${text}`,
-          values,
-        });
+      rows: async (_name: string, statement: string, params: SqlParams) => {
+        const { rows } = await pool.query<Record<string, string>>(
+          positional(`explain (analyze, costs off, timing off) ${statement}`, params),
+        );
         plan = rows.map((row) => row['QUERY PLAN']).join('\n');
         return [];
       },
     };
     const store = new TaskListStore(spy as unknown as Pg, { fold: () => [] } as unknown as TaskStore);
-    await store.page({ org, ...filter }, limit, { after, artifacts: true, history: true, statusMessage: true });
+    await store.readPage({ org, ...filter }, limit, { after, artifacts: true, history: true, statusMessage: true });
     const counts = [...plan.matchAll(/rows=(\d+)|Rows Removed by Filter: (\d+)/g)];
     expect(counts.length).toBeGreaterThan(2);
     return Math.max(...counts.map(([, read, removed]) => Number(read ?? removed)));

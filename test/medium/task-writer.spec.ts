@@ -7,7 +7,7 @@ import type { RowStatement } from '../../src/platform/database/row-writer.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { EventSinks } from '../../src/tasks/event-sinks.js';
-import { LiveTasks } from '../../src/tasks/lifecycle/live-tasks.js';
+import { TaskChanges } from '../../src/tasks/lifecycle/task-changes.js';
 import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
 import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/lifecycle/task.lifecycle.js';
 import { TaskStore } from '../../src/tasks/storage/task.store.js';
@@ -15,6 +15,7 @@ import type { StoredTask } from '../../src/tasks/task.types.js';
 import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 import { eventually } from '../support/gateway/eventually.js';
+import { eventRows } from '../support/gateway/event-rows.js';
 
 const step: Step = { now: Date.now(), newId, maxWeight: 100_000 };
 const org = newId<OrgId>();
@@ -70,53 +71,85 @@ describe('the write path of tasks', () => {
   });
 
   const seqs = async (id: string): Promise<number[]> =>
-    (
-      await pool.query<{ seq: number }>('select seq from a2a_task_events where task_id = $1 order by seq', [id])
-    ).rows.map(({ seq }) => seq);
+    (await pool.query<{ seq: number }>(`select seq from ${eventRows} where task_id = $1 order by seq`, [id])).rows.map(
+      ({ seq }) => seq,
+    );
 
   const told = async (id: string) =>
     (await pool.query('select org_id, seq from told where task_id = $1 order by seq', [id])).rows;
 
   it('takes the start of a status from the clock of the database, for any timestamp of the status', async () => {
     const change = inserted();
-    await writer.commit(change);
+    await writer.commitInBatch(change);
     const working = moved(change.task, 'TASK_STATE_WORKING');
     expect(working.task.statusAt).toBe(change.task.statusAt); // the timestamp of a process with a slow clock
-    await writer.commit(working);
+    await writer.commitInBatch(working);
     const since = async () =>
       (await pool.query('select status_since from a2a_tasks where id = $1', [change.task.id])).rows[0].status_since;
     const first = await since();
     expect(first).toBeInstanceOf(Date);
     const artifact = applyUpdate(working.task, { artifact: { parts: [{ text: 'x' }] } }, step);
-    await writer.commit({ task: artifact.task, from: working.task, events: [artifact.event], hold: {} });
+    await writer.commitInBatch({ task: artifact.task, from: working.task, events: [artifact.event], hold: {} });
     expect(await since()).toEqual(first);
-    await writer.commit(moved(artifact.task, 'TASK_STATE_WORKING'));
+    await writer.commitInBatch(moved(artifact.task, 'TASK_STATE_WORKING'));
     expect((await since()) > first).toBe(true);
   });
 
   it('commits a task and its events, and reads the same back', async () => {
     const change = inserted();
-    expect(await writer.commit(change)).toBe(true);
+    expect(await writer.commitInBatch(change)).toBe(true);
     expect(await store.find(change.task.id)).toEqual(change.task);
+  });
+
+  it('stores the events of a commit in one row, and reads any part of them', async () => {
+    const change = inserted();
+    await writer.commitInBatch(change);
+    const events = [];
+    let { task } = change;
+    for (let index = 0; index < 5; index++) {
+      const next = applyUpdate(task, { artifact: { parts: [{ text: `part ${index}` }] } }, step);
+      events.push(next.event);
+      task = next.task;
+    }
+    await writer.commitInBatch({ task, from: change.task, events, hold: {} });
+    await writer.commitInBatch(moved(task));
+    const rows = 'select first_seq, seq, terminal from a2a_task_events where task_id = $1 order by seq';
+    expect((await pool.query(rows, [task.id])).rows).toEqual([
+      { first_seq: null, seq: 1, terminal: false },
+      { first_seq: 2, seq: 6, terminal: false },
+      { first_seq: null, seq: 7, terminal: true },
+    ]);
+    expect((await told(task.id)).map(({ seq }) => seq)).toEqual([2, 3, 4, 5, 6, 7]);
+    const all = await store.eventsAfter(task.id, 0);
+    expect(all.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(all.slice(1, 6)).toEqual(events);
+    for (let after = 0; after <= 7; after++) {
+      expect(await store.eventsAfter(task.id, after)).toEqual(all.slice(after));
+      for (let until = after; until <= 8; until++)
+        expect(await store.eventsBetween(task.id, after, until)).toEqual(
+          all.slice(after, until).map(({ body }) => body),
+        );
+    }
   });
 
   it('reports to one of two equal writers that it lost, although the stored row looks like its own', async () => {
     const change = inserted();
-    await writer.commit(change);
-    const lives = new LiveTasks(writer, {} as any, store, {} as any, {} as any, { RIALTO_MAX_BODY_BYTES: 1 } as any);
+    await writer.commitInBatch(change);
+    const feed = { notifyReaders: () => undefined } as any;
+    const changes = new TaskChanges(writer, feed, store, {} as any, { RIALTO_MAX_BODY_BYTES: 1 } as any);
     const equal = moved(change.task, 'TASK_STATE_WORKING');
-    expect(await Promise.all([lives.commit(equal), lives.commit(equal)])).toEqual([true, false]);
+    expect(await Promise.all([changes.commitAndNotify(equal), changes.commitAndNotify(equal)])).toEqual([true, false]);
   });
 
   it('asks sinks about the events of existing tasks, also in a batch with new ones', async () => {
     const change = inserted();
-    await writer.commit(change);
+    await writer.commitInBatch(change);
     expect(await told(change.task.id)).toEqual([]);
     const fresh = inserted();
     await Promise.all([
-      writer.commit(inserted()),
-      writer.commit(moved(change.task, 'TASK_STATE_WORKING')),
-      writer.commit(fresh),
+      writer.commitInBatch(inserted()),
+      writer.commitInBatch(moved(change.task, 'TASK_STATE_WORKING')),
+      writer.commitInBatch(fresh),
     ]);
     expect(await told(change.task.id)).toEqual([{ org_id: org, seq: 2 }]);
     expect(await told(fresh.task.id)).toEqual([]);
@@ -124,13 +157,13 @@ describe('the write path of tasks', () => {
 
   it('gives each of many racers its own outcome: one change of a task wins, at every step', async () => {
     const { task } = inserted();
-    await writer.commit(
+    await writer.commitInBatch(
       inserted({ task, event: { seq: 1, body: { task: { id: task.id, status: { state: task.state } } } } }),
     );
     for (let round = 0; round < 20; round++) {
       const from = (await store.find(task.id))!;
       const state = round < 19 ? 'TASK_STATE_WORKING' : 'TASK_STATE_COMPLETED';
-      const outcomes = await Promise.all(Array.from({ length: 12 }, () => writer.commit(moved(from, state))));
+      const outcomes = await Promise.all(Array.from({ length: 12 }, () => writer.commitInBatch(moved(from, state))));
       expect(outcomes.filter(Boolean)).toHaveLength(1);
     }
     expect(await seqs(task.id)).toEqual(Array.from({ length: 21 }, (_, index) => index + 1));
@@ -143,24 +176,26 @@ describe('the write path of tasks', () => {
 
   it('I8: a writer of an older epoch changes nothing, and after the end no writer changes anything', async () => {
     const change = inserted();
-    await writer.commit(change);
+    await writer.commitInBatch(change);
     await pool.query('update a2a_tasks set lease_epoch = 7 where id = $1', [change.task.id]);
-    expect(await writer.commit(moved(change.task))).toBe(false);
+    expect(await writer.commitInBatch(moved(change.task))).toBe(false);
     const taken = (await store.find(change.task.id))!;
-    expect(await writer.commit(moved(taken))).toBe(true);
+    expect(await writer.commitInBatch(moved(taken))).toBe(true);
     const ended = (await store.find(change.task.id))!;
     const late = { ...moved(taken), from: ended, task: { ...ended, seq: ended.seq + 1 } };
-    expect(await writer.commit({ ...late, events: [{ seq: ended.seq + 1, body: late.events[0]!.body }] })).toBe(false);
+    expect(await writer.commitInBatch({ ...late, events: [{ seq: ended.seq + 1, body: late.events[0]!.body }] })).toBe(
+      false,
+    );
     expect(await seqs(change.task.id)).toEqual([1, 2]);
   });
 
   it('keeps rows of other modules only with their change', async () => {
     const change = inserted();
-    await writer.commit(change);
+    await writer.commitInBatch(change);
     const rows = [{ statement: note, row: { task_id: change.task.id } }];
     const outcomes = await Promise.all([
-      writer.commit({ ...moved(change.task), rows }),
-      writer.commit({ ...moved(change.task), rows }),
+      writer.commitInBatch({ ...moved(change.task), rows }),
+      writer.commitInBatch({ ...moved(change.task), rows }),
     ]);
     expect(outcomes.sort()).toEqual([false, true]);
     expect((await pool.query('select task_id from notes')).rows).toEqual([{ task_id: change.task.id }]);
@@ -169,28 +204,28 @@ describe('the write path of tasks', () => {
   it('gives a key to one of many racers, and again after its task failed', async () => {
     const key = { key: 'k', payloadHash: 'h' };
     const racers = Array.from({ length: 16 }, () => inserted(opened(), { key }));
-    const outcomes = await Promise.all(racers.map((change) => writer.commit(change)));
+    const outcomes = await Promise.all(racers.map((change) => writer.commitInBatch(change)));
     expect(outcomes.filter(Boolean)).toHaveLength(1);
     const winner = racers[outcomes.indexOf(true)]!;
     const { rows } = await pool.query('select task_id from a2a_idempotency_keys');
     expect(rows).toEqual([{ task_id: winner.task.id }]);
-    expect(await writer.commit(inserted(opened(), { key }))).toBe(false);
+    expect(await writer.commitInBatch(inserted(opened(), { key }))).toBe(false);
     await pool.query(`update a2a_tasks set status_state = 'failed' where id = $1`, [winner.task.id]);
-    expect(await writer.commit(inserted(opened(), { key }))).toBe(true);
+    expect(await writer.commitInBatch(inserted(opened(), { key }))).toBe(true);
   });
 
   it('a change that the database refuses does not affect the others', async () => {
     const good = Array.from({ length: 5 }, () => inserted());
     const twice = inserted(opened());
-    await writer.commit(twice);
-    const outcomes = await Promise.allSettled([...good, twice].map((change) => writer.commit(change)));
+    await writer.commitInBatch(twice);
+    const outcomes = await Promise.allSettled([...good, twice].map((change) => writer.commitInBatch(change)));
     expect(outcomes.map(({ status }) => status)).toEqual([...good.map(() => 'fulfilled'), 'rejected']);
     expect(await seqs(good[0]!.task.id)).toEqual([1]);
   });
 
   it('folds artifacts that exist only in the log', async () => {
     const { task } = opened();
-    await writer.commit(
+    await writer.commitInBatch(
       inserted(
         {
           task: { ...task, epoch: 1 },
@@ -203,7 +238,7 @@ describe('the write path of tasks', () => {
     for (const text of ['a', 'b', 'c']) {
       const next = applyUpdate(from, { artifact: { artifactId: 'x', parts: [{ text }] }, append: true }, step);
       expect(
-        await writer.commit({
+        await writer.commitInBatch({
           task: next.task,
           from,
           events: [next.event],
@@ -217,7 +252,7 @@ describe('the write path of tasks', () => {
     expect((await store.find(task.id))!.artifacts).toEqual([
       { artifactId: 'x', parts: ['a', 'b', 'c'].map((text) => ({ text })) },
     ]);
-    expect(await writer.commit(moved(from))).toBe(true);
+    expect(await writer.commitInBatch(moved(from))).toBe(true);
     expect((await store.find(task.id))!.artifacts[0]!.parts).toHaveLength(3);
   });
 
@@ -239,7 +274,7 @@ describe('the write path of tasks', () => {
 
     const due = async (): Promise<TaskId> => {
       const change = inserted();
-      await writer.commit(change);
+      await writer.commitInBatch(change);
       return change.task.id;
     };
 

@@ -1,11 +1,12 @@
 import pg from 'pg';
 import type { OrgId } from '../../src/kernel/ids.js';
-import type { Pg } from '../../src/platform/database/pg.js';
+import { Pg } from '../../src/platform/database/pg.js';
 import type { Tx } from '../../src/platform/database/tx.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryLogStore } from '../../src/webhooks/admin/delivery-log.store.js';
 import { DeliverySink } from '../../src/webhooks/delivery/delivery.sink.js';
 import { ConfigLogStore } from '../../src/webhooks/admin/config-log.store.js';
+import { DeliveryOutcomeStore } from '../../src/webhooks/delivery/delivery-outcome.store.js';
 import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
 import { DeliveryWatchStore } from '../../src/webhooks/delivery/delivery-watch.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
@@ -39,20 +40,25 @@ describe('plans of webhook statements', () => {
   /** Returns the plans of the statements that a store runs. */
   const plansWith = async (run: (spy: Pg) => Promise<unknown>): Promise<string> => {
     const plans: Promise<string>[] = [];
-    const rows = (_name: string, text: string, values: unknown[]) => (plans.push(explained(text, values)), []);
-    await run({ rows } as unknown as Pg);
+    const query = ({ text, values }: { text: string; values: unknown[] }) => {
+      plans.push(explained(text, values));
+      return Promise.resolve({ rows: [] });
+    };
+    await run(new Pg({ query } as unknown as pg.Pool));
     return (await Promise.all(plans)).join('\n');
   };
-  const plansOf = (run: (store: DeliveryStore) => Promise<unknown>): Promise<string> =>
-    plansWith((spy) => run(new DeliveryStore(spy, { id: 1 } as Presence)));
+  const plansOf = (run: (store: DeliveryStore, outcomes: DeliveryOutcomeStore) => Promise<unknown>): Promise<string> =>
+    plansWith((spy) => run(new DeliveryStore(spy, { id: 1 } as Presence), new DeliveryOutcomeStore(spy)));
 
   it('an event of a task without configurations is one index lookup, in a new table and in a full one', async () => {
-    const events = `(select r.task_id, r.task_id as org_id, 2 as seq from json_to_recordset($1::json) as r(task_id uuid))`;
+    const events = `(
+      select r.task_id, r.task_id as org_id, 2 as seq from json_to_recordset($1::json) as r(task_id uuid))`;
     const sql = new DeliverySink().sql(events);
     const probe = () => explained(sql, [JSON.stringify([{ task_id: none }])]);
     expect(await probe()).toMatch(/(Index|Bitmap)[^\n]*pk_push_configs/);
     await pool.query(
-      `insert into push_configs (task_id, id, org_id, url, format) select gen_random_uuid(), 'a', gen_random_uuid(), 'http://x', 'v1' from generate_series(1, 20000)`,
+      `insert into push_configs (task_id, id, org_id, url, format)
+       select gen_random_uuid(), 'a', gen_random_uuid(), 'http://x', 'v1' from generate_series(1, 20000)`,
     );
     for (const sure of ['select', 'analyze push_configs']) {
       await pool.query(sure);
@@ -67,7 +73,8 @@ describe('plans of webhook statements', () => {
   it('the first of many deliveries is found and claimed by its index, after any number of ended ones', async () => {
     await pool.query(
       `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status)
-       select gen_random_uuid(), $1, $1, 'a', n, case when n > 19990 then 'pending' else 'delivered' end from generate_series(1, 20000) n`,
+       select gen_random_uuid(), $1, $1, 'a', n, case when n > 19990 then 'pending' else 'delivered' end
+       from generate_series(1, 20000) n`,
       [none],
     );
     await pool.query('analyze webhook_deliveries');
@@ -91,7 +98,7 @@ describe('plans of webhook statements', () => {
     const checkPlan = await plansWith((spy) => new DeliveryWatchStore(spy).overtaken(600));
     expect(checkPlan).toMatch(/ix_webhook_deliveries_created/);
     expect(checkPlan).not.toMatch(/Seq Scan on webhook/);
-    const waiting = await plansOf((store) => store.waiting().catch(() => undefined));
+    const waiting = await plansOf((store) => store.countWaiting().catch(() => undefined));
     expect(waiting).toMatch(/ix_webhook_deliveries_(due|pending)/);
     expect(waiting).not.toMatch(/Seq Scan on webhook/);
   });
@@ -100,11 +107,13 @@ describe('plans of webhook statements', () => {
     const claimed = { delivery: none, attempts: 1, lease: '2026-01-01T00:00:00Z' } as Claimed;
     const tried = { durationMs: 1, status: 503, error: 'status_503' };
     for (const end of [
-      (store: DeliveryStore) => store.failed(claimed, tried, { kind: 'retry', inMs: 5 }, []),
-      (store: DeliveryStore) => store.failed(claimed, tried, { kind: 'closed', reason: 'failing' }, []),
-      (store: DeliveryStore) => store.recovered(claimed, tried, []),
+      (_: DeliveryStore, outcomes: DeliveryOutcomeStore) =>
+        outcomes.failed(claimed, tried, { kind: 'retry', inMs: 5 }, []),
+      (_: DeliveryStore, outcomes: DeliveryOutcomeStore) =>
+        outcomes.failed(claimed, tried, { kind: 'closed', reason: 'failing' }, []),
+      (_: DeliveryStore, outcomes: DeliveryOutcomeStore) => outcomes.recovered(claimed, tried, []),
       (store: DeliveryStore) => store.defer(claimed, 5),
-      (store: DeliveryStore) => store.close(claimed, 'dead', 'deactivated'),
+      (_: DeliveryStore, outcomes: DeliveryOutcomeStore) => outcomes.close(claimed, 'dead', 'deactivated'),
       (store: DeliveryStore) => store.makeDueNow({ taskId: none, configId: 'a' }, '2026-01-01T00:00:00Z'),
     ])
       expect(await plansOf(end)).not.toMatch(/Seq Scan on (webhook|push)/);
@@ -113,7 +122,8 @@ describe('plans of webhook statements', () => {
   it('claimed, stored and ended deliveries are found by their key in a backlog without statistics', async () => {
     await pool.query(
       `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, next_at)
-      select gen_random_uuid(), $1, gen_random_uuid(), 'b', 1, 'pending', now() - interval '1 minute' from generate_series(1, 5000)`,
+       select gen_random_uuid(), $1, gen_random_uuid(), 'b', 1, 'pending', now() - interval '1 minute'
+       from generate_series(1, 5000)`,
       [none],
     );
     const { rows } = await pool.query<{ id: string; task_id: string }>(
@@ -121,7 +131,7 @@ describe('plans of webhook statements', () => {
     );
     const claimed = rows.map(
       ({ id, task_id }) =>
-        ({ delivery: id, task_id, config_id: 'b', attempts: 0, lease: '2026-01-01T00:00:00Z' }) as Claimed,
+        ({ delivery: id, taskId: task_id, configId: 'b', attempts: 0, lease: '2026-01-01T00:00:00Z' }) as Claimed,
     );
     const all = <Each>(each: readonly Each[], run: (one: Each) => Promise<unknown>) =>
       Promise.allSettled(each.map(run));
@@ -130,8 +140,9 @@ describe('plans of webhook statements', () => {
       (store: DeliveryStore) => all(claimed, (one) => store.keepBody(one, '{}')),
       (store: DeliveryStore) => all(claimed, (one) => store.defer(one, 5)),
       (store: DeliveryStore) => all(claimed, (one) => store.delivered(one, { durationMs: 1, status: 200 }, true)),
-      (store: DeliveryStore) => store.failed(claimed[0]!, { durationMs: 1 }, { kind: 'retry', inMs: 5 }, []),
-      (store: DeliveryStore) => store.close(claimed[0]!, 'dead', 'deactivated'),
+      (_: DeliveryStore, outcomes: DeliveryOutcomeStore) =>
+        outcomes.failed(claimed[0]!, { durationMs: 1 }, { kind: 'retry', inMs: 5 }, []),
+      (_: DeliveryStore, outcomes: DeliveryOutcomeStore) => outcomes.close(claimed[0]!, 'dead', 'deactivated'),
     ]) {
       const plan = await plansOf(run);
       expect(plan).toMatch(/Index Scan using (pk|uq)_webhook_deliveries/);
@@ -144,9 +155,9 @@ describe('plans of webhook statements', () => {
 
   it('a list of the configurations of an org reads at most a page, newest first', async () => {
     await pool.query('analyze push_configs');
-    const page = await plansWith((spy) => new ConfigLogStore(spy).page(none as OrgId, {}, 20));
+    const page = await plansWith((spy) => new ConfigLogStore(spy).findPage(none as OrgId, {}, 20));
     expect(page).toMatch(/Index Scan Backward using ix_push_configs_org/);
-    const own = await plansWith((spy) => new ConfigLogStore(spy).page(none as OrgId, { owner: 'user:a' }, 20));
+    const own = await plansWith((spy) => new ConfigLogStore(spy).findPage(none as OrgId, { owner: 'user:a' }, 20));
     expect(own).toMatch(/ix_push_configs_org/);
     expect(own).toMatch(/Index[^\n]*pk_a2a_tasks|never executed/);
     expect(own).not.toMatch(/Seq Scan on push_configs/);
@@ -155,9 +166,10 @@ describe('plans of webhook statements', () => {
   it('lists read at most a page: of all deliveries, and of the few dead ones among any number', async () => {
     await pool.query(`update webhook_deliveries set status = 'dead' where seq between 5 and 8`);
     await pool.query('analyze webhook_deliveries');
-    const page = (state?: 'dead') => plansWith((spy) => new DeliveryLogStore(spy).page(none as OrgId, { state }, 20));
+    const page = (state?: 'dead') =>
+      plansWith((spy) => new DeliveryLogStore(spy).findPage(none as OrgId, { state }, 20));
     expect(await page()).toMatch(/Index Scan Backward using ix_webhook_deliveries_org/);
-    const own = await plansWith((spy) => new DeliveryLogStore(spy).page(none as OrgId, { owner: 'user:a' }, 20));
+    const own = await plansWith((spy) => new DeliveryLogStore(spy).findPage(none as OrgId, { owner: 'user:a' }, 20));
     expect(own).toMatch(/Index Scan Backward using ix_webhook_deliveries_org/);
     expect(own).toMatch(/Index[^\n]*pk_a2a_tasks/);
     expect(own).not.toMatch(/Seq Scan/);
@@ -172,9 +184,13 @@ describe('plans of webhook statements', () => {
     const org = '0190aaaa-0000-7000-8000-000000000001';
     const make = (status: string, count: number) =>
       pool.query(
-        `with made as (insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status)
-           select gen_random_uuid(), $1, gen_random_uuid(), 'c', 1, $3 from generate_series(1, $2) returning task_id, org_id)
-         insert into push_configs (task_id, id, org_id, url, format) select task_id, 'c', org_id, 'http://x', 'v1' from made`,
+        `with made as (
+           insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status)
+           select gen_random_uuid(), $1, gen_random_uuid(), 'c', 1, $3
+           from generate_series(1, $2)
+           returning task_id, org_id)
+         insert into push_configs (task_id, id, org_id, url, format)
+         select task_id, 'c', org_id, 'http://x', 'v1' from made`,
         [org, count, status],
       );
     await pool.query('delete from webhook_deliveries');

@@ -23,6 +23,11 @@ const peers = [
     packages: ['@langchain/mcp-adapters@latest', '@langchain/langgraph@latest', '@langchain/core@latest'],
     what: 'MCP tools in a graph',
   },
+  {
+    script: 'langgraph-a2a.mjs',
+    packages: ['@langchain/langgraph@latest', '@langchain/core@latest', '@a2a-js/sdk@latest'],
+    what: 'nodes that find an agent and call it over A2A',
+  },
   { script: 'gemini.mjs', packages: ['@google/gemini-cli@latest'], what: 'gemini mcp list' },
 ];
 /** Some of them, by the beginning of their scripts. */

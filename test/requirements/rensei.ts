@@ -86,7 +86,7 @@ export const rensei = {
   'RE-82': done('src', 'each JSON-RPC error code at its place'),
   'RE-83': done('src', 'the audit chain is gapless and recomputable'),
   'RE-84': done('src', 'tampering is found at its sequence'),
-  'RE-85': planned('src', 'hardening', 'checkpoints verify with public keys alone'),
+  'RE-85': done('src', 'checkpoints verify with public keys alone'),
   'RE-86': planned('src', 'hardening', 'export verifies offline'),
   'RE-87': done('src', 'audit events are paged by filters'),
   'RE-88': done('seed', 'tools register on an MCP server, twice without harm'),

@@ -1,4 +1,4 @@
-import { done, planned } from './row.js';
+import { done } from './row.js';
 
 /** Behaviours of the Reyn A2A. */
 export const reyn = {
@@ -10,7 +10,7 @@ export const reyn = {
   'RY-06': done('seed', 'agents are indexed'),
   'RY-07': done('src', 'the index hides archived agents'),
   'RY-08': done('seed', 'the card has one coarse skill'),
-  'RY-09': planned('seed', 'published agents', 'inner workings stay inside'),
+  'RY-09': done('seed', 'inner workings stay inside'),
   'RY-10': done('src', 'versions and flags are honest'),
   'RY-11': done('seed', 'one agent by MCP and A2A, one history'),
   'RY-12': done('seed', 'sends wait by default'),
@@ -42,11 +42,11 @@ export const reyn = {
   'RY-38': done('seed', 'history is kept by agent'),
   'RY-39': done('src', 'contexts keep apart'),
   'RY-40': done('src', 'every run has an end'),
-  'RY-41': planned('seed', 'A2A server', 'both streams are offered'),
-  'RY-42': planned('seed', 'A2A server', 'doors want authentication'),
+  'RY-41': done('seed', 'both streams are offered'),
+  'RY-42': done('seed', 'doors want authentication'),
   'RY-43': done('seed', 'parts beyond text are checked'),
   'RY-44': done('seed', 'every flag has a passing test'),
   'RY-45': done('seed', 'a new folder is a new agent'),
-  'RY-46': planned('seed', 'published agents', 'one skill, several inner routes'),
-  'RY-47': planned('seed', 'published agents', 'foreign frameworks find and call'),
+  'RY-46': done('seed', 'one skill, several inner routes'),
+  'RY-47': done('seed', 'foreign frameworks find and call'),
 } as const;

@@ -100,7 +100,7 @@ describe('the shipped tree in operation', () => {
   });
 
   // In an org of its own: a change of members ends the open streams of their org, and other specs read some.
-  it('a production org permits nothing before its first policy, and a policy denies one member and no other', async () => {
+  it('a production org permits nothing before its first policy, and a policy denies one member only', async () => {
     await gateway.tokenOf('globex', 'gina', 'admin');
     // In production the secret of the deployment makes no admins: one of the org does.
     const { secret } = (await gateway.call('POST', '/api/orgs/globex/secret', { graceSeconds: 0 })).body;

@@ -80,9 +80,8 @@ async function play(
   };
   await Promise.all(Array.from({ length: connections }, work));
   const seconds = ((performance.now() - begun) / 1_000).toFixed(1);
-  process.stdout.write(
-    `Node ${process.version}, ${kind}: ${complete} of ${streams} complete over ${connections} connections in ${seconds} s\n`,
-  );
+  const ended = `${complete} of ${streams} complete over ${connections} connections in ${seconds} s`;
+  process.stdout.write(`Node ${process.version}, ${kind}: ${ended}\n`);
   for (const failure of failures.slice(0, 3)) process.stdout.write(`  ${failure}\n`);
   return streams - complete;
 }

@@ -66,7 +66,7 @@ async function fetchCard(
       signal: limits.signals,
     });
   const answer = await get({});
-  return answer.status === 401 || answer.status === 403 ? get(await headers.of(url, limits)) : answer;
+  return answer.status === 401 || answer.status === 403 ? get(await headers.headersFor(url, limits)) : answer;
 }
 
 function readCard(answer: SafeResponse, url: string): FoundCard | undefined {

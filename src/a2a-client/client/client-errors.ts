@@ -1,4 +1,5 @@
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { E2eeError } from '../../protocol/e2ee/errors.js';
 
 /** Codes that a call of the client can fail with; the codes from `remote_…` on are the codes of the gateway itself. */
 export type A2AClientErrorCode =
@@ -13,6 +14,7 @@ export type A2AClientErrorCode =
   | 'remote_transport'
   | 'remote_invalid_response'
   | 'remote_error'
+  | 'encryption_failed'
   | 'url_not_allowed'
   | 'invalid_params'
   | 'internal';
@@ -64,6 +66,8 @@ const known: Partial<Record<ErrorCode, A2AClientErrorCode>> = {
  */
 export function asClientError(thrown: unknown, taskId?: string): A2AClientError {
   if (thrown instanceof A2AClientError) return thrown;
+  if (thrown instanceof E2eeError)
+    return new A2AClientError('encryption_failed', `${thrown.code}: ${thrown.message}`, { taskId, cause: thrown });
   const error = RialtoError.from(thrown);
   const { httpStatus, remoteCode } = error.data ?? {};
   const isRefused = httpStatus === 401 || httpStatus === 403;

@@ -46,7 +46,7 @@ export class ClientHeaders implements HopHeaders {
     private readonly extra: Record<string, string> = {},
   ) {}
 
-  async of(url: string): Promise<Record<string, string>> {
+  async headersFor(url: string): Promise<Record<string, string>> {
     if (this.identity === 'none' || !isSameOrigin(url, this.agentUrl)) return this.extra;
     const proof = this.identity === 'apiKey' ? this.proofs.apiKey! : await signToken(this.proofs);
     return { ...this.extra, authorization: `Bearer ${proof}` };

@@ -1,17 +1,18 @@
-import type { JsonObject } from '../../kernel/json.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
 import type { NormalisedCard } from '../../protocol/a2a/card/card.js';
-import type { Message } from '../../protocol/a2a/model.js';
+import type { Message, Part } from '../../protocol/a2a/model.js';
+import type { EncryptionOptions } from './client-encryption.js';
 
 /** An agent card in one shape for all versions, with the document as the agent sent it. */
 export type FoundCard = NormalisedCard & { readonly raw: JsonObject };
 
-/** Credentials of the client, and the addresses that it may reach. Nothing is read from the environment. */
+/** Credentials of the client, and the addresses that it may reach. */
 export interface A2AClientOptions {
   /** A static bearer key. Tried before the token when both are given; the other one is tried on 401 and 403. */
   apiKey?: string;
   /**
    * A shared secret (A2A_SECRET of the agent's deployment): signs an HS256 token of 15 minutes for each request. Needs
-   * `userEmail`.
+   * `userEmail`. Default with a `userEmail`: A2A_SECRET of the environment; nothing else is read there.
    */
   secret?: string;
   /** `sub` of the token. */
@@ -28,15 +29,27 @@ export interface A2AClientOptions {
   allow?: string;
   /** Allows plain http to public hosts; hosts in `allow` may use it in any case. */
   allowHttp?: boolean;
+  /**
+   * Encrypts messages end to end for agents that offer it on their card, and decrypts the answers
+   * (docs/encryption.md).
+   */
+  e2ee?: EncryptionOptions;
   /** Deadline of a call that sets none; 60,000 ms by default. */
   timeoutMs?: number;
+}
+
+/** A part in the form of older agents, which name the kind of a part `type`, or of v0.3, which names it `kind`. */
+export type OlderPart = Tagged<'text', { text: string }> | Tagged<'data', { data: Json }> | Tagged<'file', OlderFile>;
+type Tagged<Kind extends string, Content> = ({ type: Kind } | { kind: Kind }) & Content & { metadata?: JsonObject };
+interface OlderFile {
+  file: { name?: string; mimeType?: string; bytes?: string; uri?: string };
 }
 
 /**
  * A text, or a complete message (v1.0 shape, e.g. with file parts); its role must be the user's, in either spelling.
  */
 export type MessageInput =
-  string | (Pick<Message, 'parts'> & Partial<Omit<Message, 'role'>> & { role?: 'ROLE_USER' | 'user' });
+  string | (Partial<Omit<Message, 'role' | 'parts'>> & { parts: (Part | OlderPart)[]; role?: 'ROLE_USER' | 'user' });
 
 /** Options that are sent along with a message. */
 export interface SendOptions {
@@ -58,7 +71,7 @@ export interface SendOptions {
 
 /** Timeout and poll interval of a wait. */
 export interface WaitOptions extends SendOptions {
-  /** 300,000 ms by default. */
+  /** From 1,000 to 300,000 ms, which is the default. */
   timeoutMs?: number;
   /** 2,000 ms by default. */
   pollMs?: number;

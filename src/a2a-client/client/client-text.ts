@@ -18,14 +18,16 @@ const failures: Partial<Record<TaskState, A2AClientErrorCode>> = {
  * `…_rejected` with the text of the remote agent, and `empty_agent_response` when there is no text (AN-36).
  */
 export function replyText(reply: SendReply): string {
-  if ('message' in reply) return notEmpty(textOf(reply.message.parts), {});
+  if ('message' in reply) return notEmpty(messageText(reply.message.parts), {});
   const { task } = reply;
   const facts = { taskId: task.id, contextId: task.contextId };
-  const statusText = task.status.message ? textOf(task.status.message.parts) : '';
+  const statusText = task.status.message ? messageText(task.status.message.parts) : '';
   const failure = failures[task.status.state];
   if (failure) throw new A2AClientError(failure, statusText || `the remote task ended: ${failure}`, facts);
   const produced = lastText((task.artifacts ?? []).map(({ parts }) => artifactText(parts, dataText).trim()));
-  const messages = (task.history ?? []).filter(({ role }) => role === 'ROLE_AGENT').map(({ parts }) => textOf(parts));
+  const messages = (task.history ?? [])
+    .filter(({ role }) => role === 'ROLE_AGENT')
+    .map(({ parts }) => messageText(parts));
   const isEnded = task.status.state === 'TASK_STATE_COMPLETED';
   return notEmpty(
     isEnded ? produced || statusText || lastText(messages) : statusText || produced || lastText(messages),
@@ -50,7 +52,7 @@ function lastText(texts: string[]): string {
 }
 
 /** Joins the texts of a message: text parts as they are, data parts as JSON, one for each line. */
-function textOf(parts: Part[]): string {
+function messageText(parts: Part[]): string {
   const texts = parts.flatMap((part) => part.text ?? dataText(part) ?? []);
   return texts.join('\n').trim();
 }

@@ -2,6 +2,7 @@ import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
+import { DispatchExplanationService } from './dispatch-explanation.service.js';
 import { DispatchService } from './dispatch.service.js';
 import {
   DispatchAnswer,
@@ -16,7 +17,10 @@ import {
 @ApiBearerAuth()
 @Controller('api/a2a')
 export class DispatchController {
-  constructor(private readonly dispatches: DispatchService) {}
+  constructor(
+    private readonly dispatches: DispatchService,
+    private readonly explanations: DispatchExplanationService,
+  ) {}
 
   @Post('invoke')
   @HttpCode(200)
@@ -41,6 +45,6 @@ export class DispatchController {
   })
   @ApiResponse({ status: 200, standardSchema: DispatchExplanation })
   explain(@Ctx() ctx: CallContext, @Body({ schema: DispatchBody }) body: DispatchStep) {
-    return this.dispatches.explain(ctx, body);
+    return this.explanations.explain(ctx, body);
   }
 }

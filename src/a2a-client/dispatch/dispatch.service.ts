@@ -1,22 +1,19 @@
 import { Injectable } from '@nestjs/common';
-import type { z } from 'zod';
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId, type ActId } from '../../kernel/ids.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
 import { VerbBus } from '../../kernel/verb-bus.js';
-import { AdminActs } from '../../platform/bus/admin-acts.js';
-import { invalidBody } from '../../platform/http/request-checks.js';
 import { keptJson } from '../../platform/secrets/kept-json.js';
 import { OrgService } from '../../policy/org.service.js';
 import { toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
 import { RegistryService } from '../../registry/registry.service.js';
-import { RoutingService, type WorkWish } from '../../registry/routing.service.js';
+import { RoutingService } from '../../registry/routing.service.js';
 import { A2AClientService } from '../a2a-client.service.js';
 import type { SkillCall } from '../remote-call.types.js';
-import { DispatchStep, InvokeStep, type DispatchAnswer, type DispatchExplanation } from '../dispatch.types.js';
-import { fillTemplates } from './step-templates.js';
+import { InvokeStep, type DispatchAnswer, type DispatchStep } from '../dispatch.types.js';
+import { fillStep, workWish } from './steps.js';
 
 /**
  * Runs steps of workflows: fills the templates, finds or chooses the agent, calls it, and returns the answer with the
@@ -29,7 +26,6 @@ export class DispatchService {
     private readonly routing: RoutingService,
     private readonly client: A2AClientService,
     private readonly verbs: VerbBus,
-    private readonly acts: AdminActs,
     private readonly orgs: OrgService,
   ) {}
 
@@ -38,7 +34,7 @@ export class DispatchService {
    * A2AClientService.invokeSkill.
    */
   async invoke(ctx: CallContext, step: InvokeStep): Promise<DispatchAnswer> {
-    const { agentCardId, skillId, args, webhook_url: webhookUrl, thread } = filled(step, InvokeStep);
+    const { agentCardId, skillId, args, webhook_url: webhookUrl, thread } = fillStep(step, InvokeStep);
     this.client.requirePostable(webhookUrl, thread?.url);
     const { byId, bySlug } = await this.registry.snapshot(ctx.org.id);
     const agent = byId.get(agentCardId) ?? bySlug.get(agentCardId);
@@ -47,13 +43,19 @@ export class DispatchService {
       const name = canonicalName(agent?.row.slug ?? agentCardId, skillId);
       const isVisible = agent !== undefined && (await this.registry.mayDiscover(ctx, agent.row.slug));
       const message = isVisible ? 'the agent has no such skill' : 'no such agent';
-      return this.refuse(ctx, name, args, new RialtoError('not_found', { message }));
+      return this.refuseCall(ctx, name, args, new RialtoError('not_found', { message }));
     }
     const verb = canonicalName(agent.row.slug, skillId);
     const violations = await this.routing.violations(ctx, skill, args);
     if (violations.length > 0) {
       const message = 'the arguments break the input schema';
-      return this.refuse(ctx, verb, args, new RialtoError('invalid_params', { message, violations }), agent.row.slug);
+      return this.refuseCall(
+        ctx,
+        verb,
+        args,
+        new RialtoError('invalid_params', { message, violations }),
+        agent.row.slug,
+      );
     }
     const id = newId<ActId>();
     const call = {
@@ -68,7 +70,7 @@ export class DispatchService {
       webhookUrl,
       thread,
     };
-    return this.call(ctx, call, null);
+    return this.callAgent(ctx, call, null);
   }
 
   /**
@@ -76,26 +78,18 @@ export class DispatchService {
    * A2AClientService.invokeSkill.
    */
   async dispatch(ctx: CallContext, step: DispatchStep): Promise<DispatchAnswer> {
-    const { webhook_url: webhookUrl, thread, ...wish } = wishOf(step);
+    const { webhook_url: webhookUrl, thread, ...wish } = workWish(step);
     this.client.requirePostable(webhookUrl, thread?.url);
     const { dispatchId: id, agent, tool, seed, candidate, ...placed } = await this.routing.place(ctx, wish);
     const { sessionId, timeoutMs, workType, input } = placed;
     const dispatch = { workType, input, isPlaced: true };
     const { skillId, canonical: verb } = tool;
     const call = { agent, skillId, verb, args: wish.args, id, sessionId, timeoutMs, dispatch, webhookUrl, thread };
-    return this.call(ctx, call, { seed, score: candidate.score ?? 0 });
-  }
-
-  /** Explains which agent `dispatch` would choose now, and why; calls no agent. Throws `invalid_params`, `denied`. */
-  explain(ctx: CallContext, step: DispatchStep): Promise<DispatchExplanation> {
-    return this.acts.read(ctx, 'dispatch.explain', async () => {
-      const { seed, chosen, candidates } = await this.routing.choose(ctx, wishOf(step));
-      return { seed, chosen: chosen?.agent.row.slug ?? null, candidates: [...candidates] };
-    });
+    return this.callAgent(ctx, call, { seed, score: candidate.score ?? 0 });
   }
 
   /** Calls the agent; an error names the dispatch and the agent. */
-  private async call(
+  private async callAgent(
     ctx: CallContext,
     call: SkillCall & { readonly id: ActId },
     chosen: DispatchAnswer['chosen'],
@@ -117,7 +111,7 @@ export class DispatchService {
    * Decides and records a refusal like any call, so that a caller without permission does not learn which agents
    * exist.
    */
-  private refuse(
+  private refuseCall(
     ctx: CallContext,
     verb: string,
     args: JsonObject,
@@ -127,34 +121,4 @@ export class DispatchService {
     const resource = { type: 'Skill', id: verb, parent } as const;
     return this.verbs.around({ ctx, verb, action: 'a2a_invoke', resource, args }, () => Promise.reject(refusal));
   }
-}
-
-function wishOf(step: DispatchStep): WorkWish & Pick<DispatchStep, 'webhook_url' | 'thread'> {
-  const { workType, description, requiredSkills, args, ...rest } = filled(step, DispatchStep);
-  return {
-    ...rest,
-    workType,
-    description,
-    requiredSkills,
-    args: args ?? { workType, description, requiredSkills },
-  };
-}
-
-/**
- * Fills the templates of a step and validates it again, because a template may insert any value. Throws
- * `invalid_params`.
- */
-function filled<Step extends InvokeStep | DispatchStep>(
-  { context = {}, ...step }: Step,
-  schema: z.ZodType<Step>,
-): Step {
-  const result = fillTemplates(step as unknown as JsonObject, context);
-  if (!result.ok)
-    throw new RialtoError('invalid_params', {
-      message: 'a template cannot be filled',
-      violations: [...result.violations],
-    });
-  const checked = schema.safeParse(result.value);
-  if (!checked.success) throw invalidBody(checked.error.issues);
-  return checked.data;
 }

@@ -54,23 +54,23 @@ class Filling {
   private at(inside: string, field: string): { value: Json; text: string } | undefined {
     if (this.left < 0 || this.violations.length >= maxViolations) return undefined;
     const wanted = inside.trim();
-    const value = this.find(wanted);
-    if (value === undefined) return this.refuse(field, `the context has no value at {{${wanted.slice(0, 200)}}}`);
+    const value = this.findValue(wanted);
+    if (value === undefined) return this.addViolation(field, `the context has no value at {{${wanted.slice(0, 200)}}}`);
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     this.left -= text.length;
     return this.left < 0
-      ? this.refuse(field, `the templates insert more than ${maxCharacters} characters`)
+      ? this.addViolation(field, `the templates insert more than ${maxCharacters} characters`)
       : { value, text };
   }
 
-  private find(wanted: string): Json | undefined {
+  private findValue(wanted: string): Json | undefined {
     if (!path.test(wanted)) return undefined;
     let value: Json | undefined = this.context;
     for (const name of wanted.replace(/\[(\d+)\]/g, '.$1').split('.')) value = ownMember(value, name);
     return value;
   }
 
-  private refuse(field: string, description: string): undefined {
+  private addViolation(field: string, description: string): undefined {
     this.violations.push({ field, description });
     return undefined;
   }

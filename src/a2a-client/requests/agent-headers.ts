@@ -42,7 +42,7 @@ export class AgentHeaders implements HopHeaders {
     private readonly credentials: RemoteCredentials,
   ) {}
 
-  async of(url: string, limits: HopLimits): Promise<Record<string, string>> {
+  async headersFor(url: string, limits: HopLimits): Promise<Record<string, string>> {
     const credential = this.open && isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
     if (credential === undefined) return this.gatewayHeaders;
     const pendingProof = this.credentials.headers(this.owner.id, credential);
@@ -53,7 +53,7 @@ export class AgentHeaders implements HopHeaders {
   }
 
   renew(): boolean {
-    return this.renewals++ === 0 && this.credentials.forget(this.owner.id);
+    return this.renewals++ === 0 && this.credentials.forgetToken(this.owner.id);
   }
 }
 

@@ -29,6 +29,6 @@ export class Delegation {
     const deadlineAt = Math.min(ownDeadlineAt, lineage?.deadlineAt ?? Infinity);
     if (deadlineAt <= now)
       throw new RialtoError('remote_timeout', { message: 'the call behind this one has no time left' });
-    return this.seal.seal({ depth: depth + 1, path: [...path, id], deadlineAt: Math.ceil(deadlineAt) });
+    return this.seal.sealLineage({ depth: depth + 1, path: [...path, id], deadlineAt: Math.ceil(deadlineAt) });
   }
 }

@@ -8,7 +8,7 @@ import type { RegisteredAgent } from '../../registry/registry.types.js';
 import { AgentHeaders, ownHeaders } from './agent-headers.js';
 import { AgentRecheck } from '../../registry/agent-recheck.js';
 import { Delegation } from './delegation.js';
-import type { Deadline } from '../../kernel/deadline.js';
+import type { Deadline } from '../../kernel/abort.js';
 import { RemoteCredentials } from './remote-credentials.js';
 import type { RemoteHop } from '../transports/remote-hop.js';
 import { namedFailure } from './unreached.js';
@@ -42,14 +42,17 @@ export class RemoteAgents {
   ): Promise<T> {
     const lineage = this.delegation.onwards(ctx, row.url, limits.deadline.leftMs);
     const traced = ctx.trace ? ctx : { ...ctx, trace: newTrace() };
-    const span = this.tracing.start('a2a_invoke', ctx.trace, { 'rialto.agent': row.slug, 'rialto.verb': limits.verb });
+    const span = this.tracing.startSpan('a2a_invoke', ctx.trace, {
+      'rialto.agent': row.slug,
+      'rialto.verb': limits.verb,
+    });
     const headers = new AgentHeaders(
       row,
       {
         ...ownHeaders(traced, span.spanId, lineage),
         ...(limits.key !== undefined && { 'idempotency-key': limits.key }),
       },
-      row.credential === null ? undefined : () => this.sealed.open(row),
+      row.credential === null ? undefined : () => this.sealed.openCredential(row),
       this.credentials,
     );
     const signals = [...new Set([ctx.signal, limits.signal])].filter((signal) => signal !== undefined);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import { systemClock, type Clock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject } from '../../kernel/json.js';
@@ -27,10 +28,10 @@ const maxTokens = 1_000;
 /**
  * Turns credentials into headers immediately before a request. Tokens of OAuth client credentials (RFC 6749 section
  * 4.4) are cached for each agent until 30 s before they expire, requested once for all waiting calls, and dropped by
- * `forget`. Credentials are never logged or put into errors: errors carry only the status of the token endpoint.
+ * `forgetToken`. Credentials are never logged or put into errors: errors carry only the status of the token endpoint.
  */
 export class RemoteCredentials {
-  private readonly tokens = new Map<string, Token>();
+  private readonly tokens = new BoundedMap<string, Token>(maxTokens);
 
   constructor(
     private readonly client: SafeFetch,
@@ -55,7 +56,7 @@ export class RemoteCredentials {
   }
 
   /** Drops the agent's token after a 401; returns true when there was one, so that another try may succeed. */
-  forget(agentId: string): boolean {
+  forgetToken(agentId: string): boolean {
     return this.tokens.delete(agentId);
   }
 
@@ -66,18 +67,16 @@ export class RemoteCredentials {
     const token: Token = {
       source,
       staleAt: Infinity,
-      value: this.fetchToken(credential, (ms) => this.keep(token, ms)),
+      value: this.fetchToken(credential, (ms) => this.keepToken(token, ms)),
     };
     token.value.catch(() => {
       if (this.tokens.get(agentId) === token) this.tokens.delete(agentId);
     });
-    this.tokens.delete(agentId);
-    if (this.tokens.size >= maxTokens) this.tokens.delete(this.tokens.keys().next().value!);
     this.tokens.set(agentId, token);
     return token.value;
   }
 
-  private keep(token: Token, lifeMs: number): void {
+  private keepToken(token: Token, lifeMs: number): void {
     token.staleAt = this.clock.elapsed() + lifeMs - earlyMs;
   }
 

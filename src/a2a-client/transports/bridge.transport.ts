@@ -10,7 +10,7 @@ import {
 } from '../../protocol/a2a/remote/bridge-call.js';
 import type { A2aVersion } from '../../protocol/a2a/model.js';
 import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
-import { Deadline } from '../../kernel/deadline.js';
+import { Deadline } from '../../kernel/abort.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from './endpoint-choice.js';
 import { withPushAddress } from './push-address.js';
 import { answerWithout, errorWithout } from './said-back.js';
@@ -57,15 +57,15 @@ export class BridgeTransport {
   ) {}
 
   /** Calls the agent and waits for the answer: a message, or a task that ended well or asks its caller. */
-  async call(hop: RemoteHop, call: BridgeSkillCall, watch: Watch = waitOrCancel): Promise<BridgeReply> {
-    const { reply, endpoint } = await this.begin(hop, call);
+  async callSkill(hop: RemoteHop, call: BridgeSkillCall, watch: Watch = waitOrCancel): Promise<BridgeReply> {
+    const { reply, endpoint } = await this.sendFirst(hop, call);
     if (reply.kind === 'message' || isSettled(reply)) return reply;
     const { deadline, signals } = hop;
     const remote = this.taskAt({ ...hop, endpoint });
     return watch(reply, remote, { deadline, signals, pace: { ...pace, random: this.random } });
   }
 
-  private async begin(hop: RemoteHop, call: BridgeSkillCall): Promise<{ reply: BridgeReply; endpoint: Endpoint }> {
+  private async sendFirst(hop: RemoteHop, call: BridgeSkillCall): Promise<{ reply: BridgeReply; endpoint: Endpoint }> {
     const send = async (endpoint: Endpoint) => ({ endpoint, reply: await this.send({ ...hop, endpoint }, call) });
     try {
       return await send(hop.endpoint);
@@ -87,37 +87,37 @@ export class BridgeTransport {
     return withPushAddress(pushUrl, (url) => {
       const requestId = this.nextRequestId();
       const call = { ...fields, version, requestId, messageId, tenant, pushUrl: url };
-      return this.post(hop, requestId, encodeBridgeCall(call));
+      return this.postCall(hop, requestId, encodeBridgeCall(call));
     });
   }
 
   private taskAt(hop: RemoteHop): RemoteTask {
-    const ask = (operation: 'get' | 'cancel', id: string, limits: HopLimits) => {
+    const request = (operation: 'get' | 'cancel', id: string, limits: HopLimits) => {
       const { version, tenant } = hop.endpoint;
       const requestId = this.nextRequestId();
       const params = { ...(tenant && { tenant }), id };
       const body = JSON.stringify({ jsonrpc: '2.0', id: requestId, method: taskMethods[version][operation], params });
-      return this.post({ ...hop, ...limits }, requestId, { body, headers: jsonHeaders[version] });
+      return this.postCall({ ...hop, ...limits }, requestId, { body, headers: jsonHeaders[version] });
     };
     return {
-      get: (id, deadline) => ask('get', id, { deadline, signals: hop.signals }),
-      cancel: (id) => ask('cancel', id, { deadline: new Deadline(cancelDeadlineMs, this.clock), signals: [] }),
+      get: (id, deadline) => request('get', id, { deadline, signals: hop.signals }),
+      cancel: (id) => request('cancel', id, { deadline: new Deadline(cancelDeadlineMs, this.clock), signals: [] }),
     };
   }
 
-  private async post(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
+  private async postCall(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
     try {
-      return await this.attempt(hop, requestId, wire);
+      return await this.postOnce(hop, requestId, wire);
     } catch (error) {
       const isRefused = error instanceof RialtoError && error.data?.httpStatus === 401;
       if (!isRefused || !hop.headers.renew()) throw error;
-      return this.attempt(hop, requestId, wire);
+      return this.postOnce(hop, requestId, wire);
     }
   }
 
-  private async attempt(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
+  private async postOnce(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
     const { endpoint, deadline, signals } = hop;
-    const agentHeaders = await hop.headers.of(endpoint.url, hop);
+    const agentHeaders = await hop.headers.headersFor(endpoint.url, hop);
     if (deadline.leftMs === 0) throw new RialtoError('remote_timeout');
     const { status, headers, body } = await this.client.request({
       method: 'POST',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { keepPause } from '../../protocol/a2a/conversation/paused.js';
 import { arrayMember, member } from '../../protocol/a2a/members.js';
 import type { Part } from '../../protocol/a2a/model.js';
 import { partsOf } from '../../protocol/a2a/remote/remote-parts.js';
@@ -94,6 +95,7 @@ function carryTask(task: JsonObject): void {
 
 function carryStatus(status: Json | undefined): void {
   if (!isJsonObject(status)) return;
+  keepPause(status, '0.3');
   const state = member(status, 'state');
   // A number is a state of the proto; the SDK's reader knows those of v0.3.
   if (typeof state === 'string') status.state = stateOf(state).replace('_CANCELED', '_CANCELLED');

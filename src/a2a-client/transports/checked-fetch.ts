@@ -2,6 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { parseExact, shielded } from '../../protocol/exact-integers.js';
 import { parseJson, parseResponse } from '../../protocol/jsonrpc.js';
+import { formatEvent } from '../../protocol/sse.js';
 import type { Endpoint } from './endpoint-choice.js';
 import { carry } from './carried.js';
 import { checkedEvents, eventStream, type StreamLimits } from './checked-events.js';
@@ -23,8 +24,8 @@ export interface WireRules extends StreamLimits {
 /**
  * Returns a `fetch` for the SDK that accepts only valid answers. It checks statuses, envelopes, ids and shapes, and
  * reports failures with the gateway's error codes, so that the SDK's readers never get a hostile answer (RE-28, RE-29,
- * RE-89, F29). Throws RialtoErrors, also from the body of a stream. One JSON reply to a stream request is read as a
- * stream of one event.
+ * RE-89). Throws RialtoErrors, also from the body of a stream. One JSON reply to a stream request is read as a stream
+ * of one event.
  */
 export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
   const isRpc = rules.endpoint.binding === 'JSONRPC';
@@ -42,12 +43,12 @@ export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
     }
     if (response.status === 204) return response;
     const text = await readText(response, rules.maxReplyBytes);
-    const reply = unwrap(parsed(text), requestId, rules);
+    const reply = unwrap(parseAnswer(text), requestId, rules);
     const fault = rules.expectsReply ? faultOfReply(resultOf(reply, isRpc)) : undefined;
     if (fault !== undefined) throw notA2a(`neither a task nor a message: ${fault}`);
     const answer = shielded(JSON.stringify(rules.expectsReply ? prepare(reply) : reply));
     if (!wantsEvents(init)) return new Response(answer, { headers: { 'content-type': 'application/json' } });
-    return new Response(`data: ${answer}\n\n`, { headers: { 'content-type': 'text/event-stream' } });
+    return new Response(formatEvent({ data: answer }), { headers: { 'content-type': 'text/event-stream' } });
   };
 }
 
@@ -105,7 +106,7 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parsed(text: string): Json {
+function parseAnswer(text: string): Json {
   const json = parseJson(text);
   if (!json.ok) throw notA2a(json.reason);
   return json.value;

@@ -38,3 +38,12 @@ export function grpcMeaning(error: unknown): RialtoError {
   const httpStatus = httpStatuses[code as status];
   return new RialtoError(meaning, { data: { grpcStatus: code, ...(httpStatus && { httpStatus }) }, cause: error });
 }
+
+/** Returns true when the agent refused the call because its connection is out of memory (ENHANCE_YOUR_CALM). */
+export function isExhausted(error: unknown): boolean {
+  return (
+    isGrpcError(error) &&
+    (error.status as status) === status.RESOURCE_EXHAUSTED &&
+    error.message.includes('Bandwidth exhausted or memory limit exceeded')
+  );
+}

@@ -102,15 +102,17 @@ class CheckedResolver {
     this.waiting = undefined;
     this.resolvedAt = systemClock.elapsed();
     try {
-      this.report(experimental.statusOrFromValue(await this.addresses()));
+      this.reportResult(experimental.statusOrFromValue(await this.addresses()));
     } catch (error) {
       const isRefused = error instanceof RialtoError && error.code === 'url_not_allowed';
       const details = isRefused ? refusedAddress : 'name resolution failed';
-      this.report(experimental.statusOrFromError({ code: status.UNAVAILABLE, details, metadata: new Metadata() }));
+      this.reportResult(
+        experimental.statusOrFromError({ code: status.UNAVAILABLE, details, metadata: new Metadata() }),
+      );
     }
   }
 
-  private report(result: Parameters<Listener>[0]): void {
+  private reportResult(result: Parameters<Listener>[0]): void {
     if (this.live) this.listener(result, {}, null, '');
   }
 

@@ -16,12 +16,12 @@ export async function withPushAddress<Reply>(
   try {
     return await send(pushUrl);
   } catch (error) {
-    if (pushUrl === undefined || !isRefusal(error)) throw error;
+    if (pushUrl === undefined || !isPushRefusal(error)) throw error;
     return send(undefined);
   }
 }
 
-function isRefusal(error: unknown): boolean {
+function isPushRefusal(error: unknown): boolean {
   const { code, data } = RialtoError.from(error);
   if (code !== 'remote_error' && code !== 'remote_transport') return false;
   return (

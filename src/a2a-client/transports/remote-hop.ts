@@ -1,4 +1,4 @@
-import type { Deadline } from '../../kernel/deadline.js';
+import type { Deadline } from '../../kernel/abort.js';
 import type { Endpoint } from './endpoint-choice.js';
 
 /** Time limit of one request, and the signals that end it earlier. */
@@ -14,11 +14,12 @@ export interface HopLimits {
  */
 export interface HopHeaders {
   /** Returns the headers for this URL, with names in lower case; a credential only for its own origin (abuse 18). */
-  of(url: string, limits: HopLimits): Promise<Record<string, string>>;
+  headersFor(url: string, limits: HopLimits): Promise<Record<string, string>>;
   /** Credentials in the headers returned so far: they are removed from everything that the agent answers. */
   readonly sent?: ReadonlySet<string>;
   /**
-   * Called after a 401: returns true when the next `of` gives another credential, so that one more try can succeed.
+   * Called after a 401: returns true when the next `headersFor` gives another credential, so that one more try can
+   * succeed.
    */
   renew(): boolean;
 }

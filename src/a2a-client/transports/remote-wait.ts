@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { RialtoError } from '../../kernel/errors.js';
 import type { BridgeReply } from '../../protocol/a2a/remote/bridge-call.js';
 import { interruptedStates, terminalStates } from '../../protocol/a2a/states.js';
-import type { Deadline } from '../../kernel/deadline.js';
+import type { Deadline } from '../../kernel/abort.js';
 import { nextTryAfter } from './retry-plan.js';
 
 export type TaskReply = Extract<BridgeReply, { kind: 'task' }>;
@@ -42,9 +42,9 @@ export function isSettled(reply: BridgeReply): boolean {
 }
 
 /**
- * Polls a task until it is settled. The first end counts, even when the remote agent reports another one later (F32);
- * an unknown state is not an end (F29). Throws `remote_timeout` at the deadline, `canceled` when a signal aborts, and
- * the error of a poll or of a failed task, all with `data.taskId`.
+ * Polls a task until it is settled. The first end counts, even when the remote agent reports another one later; an
+ * unknown state is not an end. Throws `remote_timeout` at the deadline, `canceled` when a signal aborts, and the error
+ * of a poll or of a failed task, all with `data.taskId`.
  */
 export async function waitUntilSettled(
   { taskId }: TaskReply,

@@ -2,14 +2,16 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { partsOf } from '../../protocol/a2a/remote/remote-parts.js';
 import { readReply } from '../../protocol/a2a/remote/bridge-reply.js';
 import { replyFault } from '../../protocol/a2a/remote/reply-fault.js';
+import { wholePart } from '../../protocol/a2a/whole-part.js';
+import { keepPause } from '../../protocol/a2a/conversation/paused.js';
 import { stateOf, wordOf } from '../../protocol/a2a/states.js';
 import { member } from '../../protocol/a2a/members.js';
 
 // These functions run between the wire and the official SDK. Its readers accept nearly everything, and refuse answers
 // that lack members which older peers leave out. So shapes are checked before the SDK sees them, and older spellings
-// are completed (requirements: C3, C4).
+// are completed.
 
-/** Returns why a result is not a valid task or message, bare or wrapped (F29); undefined for a valid one. */
+/** Returns why a result is not a valid task or message, bare or wrapped; undefined for a valid one. */
 export function faultOfReply(result: Json): string | undefined {
   // The v0.3 proto calls the message `msg`.
   const reply = isJsonObject(result) && isJsonObject(result.msg) ? result.msg : result;
@@ -30,12 +32,15 @@ export function faultOfEvent(event: Json): string | undefined {
   return fault?.replace('artifacts[0]', 'artifact');
 }
 
-/** Converts parts of a v1.0 answer or event that the SDK does not know to parts that it knows; it would empty them. */
+/**
+ * Converts what the SDK does not know in a v1.0 answer or event: parts, which it would empty, and the state of a pause.
+ */
 export function withKnownParts(reply: Json): Json {
   if (!isJsonObject(reply)) return reply;
   const inner = ['task', 'message', 'statusUpdate', 'artifactUpdate'].map((name) => member(reply, name));
   for (const object of [reply, ...inner].filter((each) => each !== undefined).filter(isJsonObject)) {
     const status = member(object, 'status');
+    if (isJsonObject(status)) keepPause(status, '1.0');
     const statusMessage = isJsonObject(status) ? member(status, 'message') : undefined;
     const owners = [
       object,
@@ -88,6 +93,7 @@ export function completed(result: Json): Json {
 }
 
 function completeStatus(status: JsonObject): void {
+  keepPause(status, '0.3');
   if (typeof status.state === 'string') status.state = wordOf(stateOf(status.state));
   const { message } = status;
   if (typeof message === 'string') status.message = { parts: [{ kind: 'text', text: message }] };
@@ -115,8 +121,8 @@ function completeParts(owner: JsonObject): void {
   owner.parts = listOf(owner.parts).map((part) => {
     if (!isJsonObject(part)) return part;
     dropNulls(part);
-    part.kind ??= part.type ?? ['text', 'data', 'file'].find((name) => name in part) ?? 'unknown';
-    return isKnownPart(part) ? part : { kind: 'data', data: part };
+    const kind = part.kind ?? part.type ?? ['text', 'data', 'file'].find((name) => name in part) ?? 'unknown';
+    return isKnownPart({ ...part, kind }) ? { ...part, kind } : { kind: 'data', ...(wholePart(part) as JsonObject) };
   });
 }
 

@@ -1,5 +1,5 @@
 import type { RialtoError } from '../../kernel/errors.js';
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { doubled, retryAfterMs } from '../../kernel/backoff.js';
 
 /** An operation at a remote agent, with the facts that decide whether it may be repeated. */
 export type RemoteOperation =
@@ -14,8 +14,7 @@ export type RemoteOperation =
     };
 
 const maxTries = 3;
-const baseMs = 100;
-const capMs = 1_000;
+const pause = { firstMs: 100, mostMs: 1_000 };
 const longestRetryAfterMs = 2_000;
 const temporaryStatuses: ReadonlySet<unknown> = new Set([408, 425, 429, 500, 502, 503, 504]);
 
@@ -55,6 +54,6 @@ export function nextTryAfter(
   if (!temporaryStatuses.has(error.data?.httpStatus)) return undefined;
   const requestedMs = retryAfterMs(error.data?.retryAfter, now);
   if (requestedMs !== undefined && requestedMs > longestRetryAfterMs) return undefined;
-  const delay = requestedMs ?? Math.min(capMs, baseMs * 2 ** (tries - 1));
+  const delay = requestedMs ?? doubled(tries, pause);
   return delay < leftMs ? delay : undefined;
 }

@@ -9,8 +9,8 @@ import { takeCarried } from './carried.js';
 import { notA2a } from './wire-error.js';
 
 // Converts the SDK's objects to the canonical model. The SDK's writer leaves out empty and zero values, so required
-// members are added again: states (an unknown one becomes the named fallback, F29), parts, ids. Every text can be
-// stored afterwards.
+// members are added again: states (an unknown one becomes the named fallback), parts, ids. Every text can be stored
+// afterwards.
 
 type SendResult = SdkTask | SdkMessage;
 
@@ -23,7 +23,7 @@ export function taskOf(task: SdkTask): Task {
   return restoredJson(completeTask(SdkTask.toJSON(task) as Task));
 }
 
-/** Converts the task that was asked for by id; throws for a task with another id (F29). */
+/** Converts the task that was asked for by id; throws for a task with another id. */
 export function taskWithId(task: SdkTask, id: string): Task {
   if (task.id !== id) throw notA2a('another task');
   return taskOf(task);

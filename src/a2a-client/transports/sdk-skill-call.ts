@@ -5,7 +5,7 @@ import {
   skillPart,
   type BridgeReply,
 } from '../../protocol/a2a/remote/bridge-call.js';
-import { Deadline } from '../../kernel/deadline.js';
+import { Deadline } from '../../kernel/abort.js';
 import type { BridgeSkillCall } from './bridge.transport.js';
 import { withPushAddress } from './push-address.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';

@@ -21,6 +21,7 @@ import type { SendReply } from './send-reply.js';
 import { checkedFetch, type WireRules } from './checked-fetch.js';
 import { GrpcChannels } from './grpc-channels.js';
 import { eventOf, replyOf, taskOf, taskWithId } from './sdk-model.js';
+import { restoringWholeParts } from './whole-parts.js';
 import { notA2a, refused } from './wire-error.js';
 
 /** A message with its configuration, as v1.0 defines them (section 3.2.1). */
@@ -80,22 +81,28 @@ export class SdkTransport {
   /** @param pushUrl URL to which the agent may push updates of its task. */
   send(hop: SdkHop, params: SendParams, pushUrl?: string): Promise<SendReply> {
     const request = sendRequest(hop, params, pushUrl);
-    return this.ask(hop, true, async (transport, options) => replyOf(await transport.sendMessage(request, options)));
+    return this.exchange(withWholeParts(hop, params), true, async (transport, options) =>
+      replyOf(await transport.sendMessage(request, options)),
+    );
   }
 
   stream(hop: SdkHop, params: SendParams, pushUrl?: string): AsyncGenerator<StreamResponse, void> {
     const request = sendRequest(hop, params, pushUrl);
-    return this.follow(hop, (transport, options) => transport.sendMessageStream(request, options));
+    return this.followStream(withWholeParts(hop, params), (transport, options) =>
+      transport.sendMessageStream(request, options),
+    );
   }
 
   getTask(hop: SdkHop, id: string, historyLength?: number): Promise<Task> {
     const request = GetTaskRequest.fromJSON({ ...tenantOf(hop), id, historyLength });
-    return this.ask(hop, true, async (transport, options) => taskWithId(await transport.getTask(request, options), id));
+    return this.exchange(hop, true, async (transport, options) =>
+      taskWithId(await transport.getTask(request, options), id),
+    );
   }
 
   cancelTask(hop: SdkHop, id: string): Promise<Task> {
     const request = CancelTaskRequest.fromJSON({ ...tenantOf(hop), id });
-    return this.ask(hop, true, async (transport, options) =>
+    return this.exchange(hop, true, async (transport, options) =>
       taskWithId(await transport.cancelTask(request, options), id),
     );
   }
@@ -103,7 +110,7 @@ export class SdkTransport {
   /** Throws `remote_error` -32601 when the version has no such operation. */
   listTasks(hop: SdkHop, query: JsonObject): Promise<TaskPage> {
     const request = ListTasksRequest.fromJSON({ ...tenantOf(hop), ...query });
-    return this.ask(hop, false, async (transport, options) => {
+    return this.exchange(hop, false, async (transport, options) => {
       const { tasks, nextPageToken } = await transport.listTasks(request, options);
       return { tasks: tasks.map(taskOf), nextPageToken };
     });
@@ -111,18 +118,18 @@ export class SdkTransport {
 
   subscribe(hop: SdkHop, id: string): AsyncGenerator<StreamResponse, void> {
     const request = SubscribeToTaskRequest.fromJSON({ ...tenantOf(hop), id });
-    return this.follow(hop, (transport, options) => transport.resubscribeTask(request, options));
+    return this.followStream(hop, (transport, options) => transport.resubscribeTask(request, options));
   }
 
   close(): void {
     this.channels.close();
   }
 
-  private async ask<T extends object>(hop: SdkHop, expectsReply: boolean, work: Work<Promise<T>>): Promise<T> {
+  private async exchange<T extends object>(hop: SdkHop, expectsReply: boolean, work: Work<Promise<T>>): Promise<T> {
     const callSignal = new CallSignal(hop);
     try {
       const answer = await work(
-        ...(await this.open(hop, callSignal, this.limits.maxReplyBytes + mebibyte, expectsReply)),
+        ...(await this.openTransport(hop, callSignal, this.limits.maxReplyBytes + mebibyte, expectsReply)),
       );
       return answerWithout(answer, hop.headers.sent);
     } catch (error) {
@@ -131,14 +138,14 @@ export class SdkTransport {
         hop.headers.sent,
       );
     } finally {
-      callSignal.end();
+      callSignal.dispose();
     }
   }
 
-  private async *follow(hop: SdkHop, work: Work<AsyncIterable<SdkEvent>>): AsyncGenerator<StreamResponse, void> {
+  private async *followStream(hop: SdkHop, work: Work<AsyncIterable<SdkEvent>>): AsyncGenerator<StreamResponse, void> {
     const callSignal = new CallSignal(hop);
     try {
-      const events = work(...(await this.open(hop, callSignal, this.limits.maxStreamBytes, true)));
+      const events = work(...(await this.openTransport(hop, callSignal, this.limits.maxStreamBytes, true)));
       for await (const event of events) yield answerWithout(eventOf(event), hop.headers.sent);
     } catch (error) {
       throw errorWithout(
@@ -146,15 +153,15 @@ export class SdkTransport {
         hop.headers.sent,
       );
     } finally {
-      callSignal.end();
+      callSignal.dispose();
     }
   }
 
   private meaning({ endpoint }: SdkHop, error: unknown): RialtoError {
-    return endpoint.binding === 'GRPC' ? this.channels.meaning(error) : sdkMeaning(error);
+    return endpoint.binding === 'GRPC' ? this.channels.meaning(endpoint, error) : sdkMeaning(error);
   }
 
-  private async open(
+  private async openTransport(
     hop: SdkHop,
     callSignal: CallSignal,
     maxBytes: number,
@@ -165,11 +172,10 @@ export class SdkTransport {
     const version: Record<string, string> = endpoint.version === '1.0' ? { 'a2a-version': '1.0' } : {};
     const options = { signal: callSignal.signal, serviceParameters: version };
     if (endpoint.binding === 'GRPC') {
-      const transport = await this.channels.transport(endpoint);
-      Object.assign(options.serviceParameters, await hop.headers.of(endpoint.url, hop));
-      return [transport, options];
+      Object.assign(options.serviceParameters, await hop.headers.headersFor(endpoint.url, hop));
+      return [await this.channels.transport(endpoint), options];
     }
-    const headers = (url: URL) => hop.headers.of(url.href, hop);
+    const headers = (url: URL) => hop.headers.headersFor(url.href, hop);
     const purpose = expectsReply ? ('agent' as const) : undefined;
     const plain = this.client.asFetch({
       deadlineMs: deadline.leftMs,
@@ -181,6 +187,16 @@ export class SdkTransport {
     const fetchImpl = checkedFetch(plain, { ...this.limits, endpoint, expectsReply, amend: hop.amend });
     return [await httpTransport(endpoint, fetchImpl), options];
   }
+}
+
+function withWholeParts(hop: SdkHop, { message }: SendParams): SdkHop {
+  const restore = restoringWholeParts(message);
+  if (!restore) return hop;
+  const amend = (params: JsonObject): void => {
+    hop.amend?.(params);
+    restore(params);
+  };
+  return { ...hop, amend };
 }
 
 type Work<Result> = (transport: Transport, options: RequestOptions) => Result;
@@ -214,7 +230,7 @@ class CallSignal {
   }
 
   /** Also ends a stream that its reader left. */
-  end(): void {
+  dispose(): void {
     clearTimeout(this.timer);
     for (const signal of this.hop.signals) signal.removeEventListener('abort', this.onAbort);
     this.stop.abort();

@@ -39,18 +39,18 @@ export class PostChannel implements Channel {
   constructor(private readonly gate: Gate) {}
 
   async request(type: string, payload: JsonObject, deadline: Deadline): Promise<JsonObject> {
-    return payloadOf(await this.post(newMessage(type, payload), deadline));
+    return payloadOf(await this.postMessage(newMessage(type, payload), deadline));
   }
 
   async send(message: SentMessage, deadline: Deadline): Promise<void> {
-    payloadOf(await this.post(message, deadline));
+    payloadOf(await this.postMessage(message, deadline));
   }
 
   close(): void {
     // No connection is open between two requests.
   }
 
-  private async post(message: SentMessage, { timeoutMs, signal }: Deadline): Promise<Json> {
+  private async postMessage(message: SentMessage, { timeoutMs, signal }: Deadline): Promise<Json> {
     const { url, token, out } = this.gate;
     try {
       const { status, body } = await out.request({
@@ -101,7 +101,7 @@ export class SocketChannel implements Channel {
   /** Answers are sent at once and not queued: a call at the gateway waits for them. */
   send(message: SentMessage, deadline: Deadline): Promise<void> {
     return withDeadline(deadline, (signal) =>
-      message.req_id === undefined ? this.sendQueued(message, signal) : this.write(message),
+      message.req_id === undefined ? this.sendQueued(message, signal) : this.writeMessage(message),
     );
   }
 
@@ -126,23 +126,23 @@ export class SocketChannel implements Channel {
    * request waits for that reply.
    */
   private async sendQueued(message: SentMessage, signal: AbortSignal): Promise<void> {
-    await this.slots.take(message.id, signal);
+    await this.slots.takePlace(message.id, signal);
     try {
-      await this.write(message);
+      await this.writeMessage(message);
     } catch (thrown) {
-      this.slots.free(message.id);
+      this.slots.freePlace(message.id);
       throw thrown;
     }
   }
 
-  private async write(message: SentMessage): Promise<void> {
-    const socket = await this.open();
+  private async writeMessage(message: SentMessage): Promise<void> {
+    const socket = await this.openSocket();
     await new Promise<void>((resolve, reject) =>
       socket.send(JSON.stringify(message), (cause) => (cause ? reject(asClientError(cause)) : resolve())),
     );
   }
 
-  private open(): Promise<WebSocket> {
+  private openSocket(): Promise<WebSocket> {
     this.socket ??= this.connect().catch((thrown: unknown) => {
       this.socket = undefined;
       throw asClientError(thrown);
@@ -156,23 +156,23 @@ export class SocketChannel implements Channel {
     const socketUrl = `${url.replace(/^http/i, 'ws')}${this.listener.query()}`;
     const socket = await out.socket(socketUrl, { headers, subprotocol: 'a2e', maxBytes });
     socket.on('error', () => undefined);
-    socket.on('message', (data: Buffer) => this.heard(data.toString('utf8')));
-    socket.once('close', () => this.lost());
+    socket.on('message', (data: Buffer) => this.receiveText(data.toString('utf8')));
+    socket.once('close', () => this.loseSocket());
     this.listener.opened();
     return socket;
   }
 
-  private heard(text: string): void {
+  private receiveText(text: string): void {
     const parsed = parseJson(text);
     const read = readMessage(parsed.ok ? parsed.value : undefined);
     if (!read.ok) return;
     const { message } = read;
     if (message.reqId === undefined) return this.listener.heard(message);
     this.waiting.get(message.reqId)?.({ reply: message });
-    this.slots.free(message.reqId);
+    this.slots.freePlace(message.reqId);
   }
 
-  private lost(): void {
+  private loseSocket(): void {
     this.socket = undefined;
     this.slots.clear();
     const lost = new A2EClientError('a2e_connection', 'the gateway ended the connection', { retryable: true });

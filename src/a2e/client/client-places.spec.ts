@@ -4,7 +4,7 @@ describe('(E11) slots for messages at the gateway', () => {
   const places = new Places(2);
   const entered: string[] = [];
   const enter = (id: string, signal = new AbortController().signal) =>
-    void places.take(id, signal).then(() => entered.push(id));
+    void places.takePlace(id, signal).then(() => entered.push(id));
   const settled = () => new Promise(setImmediate);
 
   it('are assigned in order after a reply or a lost connection, and never to a canceled message', async () => {
@@ -17,8 +17,8 @@ describe('(E11) slots for messages at the gateway', () => {
     await settled();
     expect(entered).toEqual(['a', 'b']);
     abandoned.abort();
-    places.free('unknown');
-    places.free('a');
+    places.freePlace('unknown');
+    places.freePlace('a');
     await settled();
     expect(entered).toEqual(['a', 'b', 'd']);
     enter('f');
@@ -26,7 +26,7 @@ describe('(E11) slots for messages at the gateway', () => {
     places.clear();
     await settled();
     expect(entered).toEqual(['a', 'b', 'd', 'e', 'f']);
-    places.free('e');
+    places.freePlace('e');
     await settled();
     expect(entered.at(-1)).toBe('g');
   });

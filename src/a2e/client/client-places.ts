@@ -14,7 +14,7 @@ export class Places {
    * Resolves when the message may be sent. A message with a signal that aborts first leaves the queue, and its
    * promise never resolves.
    */
-  take(id: string, signal: AbortSignal): Promise<void> {
+  takePlace(id: string, signal: AbortSignal): Promise<void> {
     if (this.taken.size < this.most) {
       this.taken.add(id);
       return Promise.resolve();
@@ -27,7 +27,7 @@ export class Places {
   }
 
   /** Frees the slot of a message after its reply, or when it could not be sent. */
-  free(id: string): void {
+  freePlace(id: string): void {
     this.taken.delete(id);
     this.fill();
   }

@@ -11,8 +11,8 @@ describe('ToolIndex', () => {
     index = new ToolIndex();
     index.fill([server('a', 'echo', 'only'), server('b', 'echo'), server('c', 'echo')]);
   });
-  const chosenPlace = (strategy: Parameters<ToolIndex['at']>[1], tool = 'echo') =>
-    index.at(tool, strategy, ({ serverId, toolName }) => Promise.resolve(`${serverId} ${toolName}`));
+  const chosenPlace = (strategy: Parameters<ToolIndex['callAtServer']>[1], tool = 'echo') =>
+    index.callAtServer(tool, strategy, ({ serverId, toolName }) => Promise.resolve(`${serverId} ${toolName}`));
 
   it('AE-74 finds all servers of a tool by its own name or its full name', () => {
     expect(['echo', 'only', 'b__echo', 'none'].map((name) => index.serversWith(name))).toEqual([
@@ -34,7 +34,7 @@ describe('ToolIndex', () => {
     ];
     expect(turns.map((turn) => turn[0])).toEqual(['a', 'b', 'c']);
     let end = (): void => undefined;
-    const busy = index.at('only', 'first', () => new Promise<void>((resolve) => (end = resolve)));
+    const busy = index.callAtServer('only', 'first', () => new Promise<void>((resolve) => (end = resolve)));
     expect(await chosenPlace('least-loaded')).toBe('b b__echo');
     end();
     await busy;

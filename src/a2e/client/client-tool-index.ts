@@ -30,19 +30,23 @@ export class ToolIndex {
   /**
    * Runs the work at one of the servers that have the tool. Rejects with `mcp_tool_not_found` when no server has it.
    */
-  async at<Result>(tool: string, strategy: Strategy, work: (place: Place) => Promise<Result>): Promise<Result> {
+  async callAtServer<Result>(
+    tool: string,
+    strategy: Strategy,
+    work: (place: Place) => Promise<Result>,
+  ): Promise<Result> {
     const places = this.places.get(tool) ?? [];
-    const place = places[this.choose(places, strategy)];
+    const place = places[this.choosePlace(places, strategy)];
     if (!place) throw noServerFor(tool);
-    this.count(place, 1);
+    this.countCall(place, 1);
     try {
       return await work(place);
     } finally {
-      this.count(place, -1);
+      this.countCall(place, -1);
     }
   }
 
-  private choose(places: readonly Place[], strategy: Strategy): number {
+  private choosePlace(places: readonly Place[], strategy: Strategy): number {
     if (strategy === 'first') return 0;
     const turn = this.turn++;
     if (strategy === 'round-robin') return turn % Math.max(1, places.length);
@@ -50,7 +54,7 @@ export class ToolIndex {
     return loads.indexOf(Math.min(...loads));
   }
 
-  private count({ serverId }: Place, by: number): void {
+  private countCall({ serverId }: Place, by: number): void {
     this.runningCalls.set(serverId, (this.runningCalls.get(serverId) ?? 0) + by);
   }
 }

@@ -46,11 +46,11 @@ export function requireText(payload: JsonObject, member: string): string {
   return text;
 }
 
-/** Returns a text member; null counts as absent. Throws the errors of `requireText`. */
+/** Returns a text member; null and an empty text count as absent. Throws the errors of `requireText`. */
 export function optionalText(payload: JsonObject, member: string): string | undefined {
   const value = payload[member] ?? undefined;
-  if (value === undefined) return undefined;
-  if (typeof value === 'string' && value !== '' && value.length <= maxText && !value.includes('\0')) return value;
+  if (value === undefined || value === '') return undefined;
+  if (typeof value === 'string' && value.length <= maxText && !value.includes('\0')) return value;
   throw invalidMember(member, `must be a text of 1 to ${maxText} characters without NUL`);
 }
 

@@ -19,14 +19,14 @@ export class McpPlugin implements A2ePlugin {
       'mcp/server/register/req': about('server', (call) => servers.register(call)),
       'mcp/server/list/req': about('server', (call) => servers.list(call)),
       'mcp/server/unregister/req': about('server', (call) => servers.unregister(call)),
-      'mcp/server/push': about('server', (call) => servers.notify(call)),
+      'mcp/server/push': about('server', (call) => servers.sendNotification(call)),
       'mcp/resource/list/req': about('resource', (call) => features.listResources(call)),
       'mcp/resource/read/req': about('resource', (call) => features.readResource(call)),
-      'mcp/resource/subscribe/req': about('resource', (call) => features.subscribe(call)),
+      'mcp/resource/subscribe/req': about('resource', (call) => features.subscribeResource(call)),
       'mcp/prompt/list/req': about('prompt', (call) => features.listPrompts(call)),
       'mcp/prompt/get/req': about('prompt', (call) => features.getPrompt(call)),
       'mcp/roots/list/req': about('server', (call) => servers.listRoots(call)),
-      'mcp/call_tool': about('tool', (call) => tools.call(call)),
+      'mcp/call_tool': about('tool', (call) => tools.callTool(call)),
     };
     this.handlers = new Map(Object.entries(table));
   }

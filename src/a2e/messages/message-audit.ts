@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AuditService } from '../../audit/audit.service.js';
-import type { CallContext } from '../../kernel/call-context.js';
+import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
 import { RowWriter } from '../../platform/database/row-writer.js';
@@ -27,14 +27,18 @@ export class MessageAudit {
   ) {}
 
   /** Records all messages or none. Throws `unavailable` when they cannot be recorded. */
-  async remember(ctx: CallContext, messages: readonly AuditedMessage[]): Promise<void> {
+  async recordMessages(ctx: CallContext, messages: readonly AuditedMessage[]): Promise<void> {
     const { org, principal, requestId, surface } = ctx;
     const { kind, id, role } = principal;
-    const caller = { principal: { kind, id: storableText(id, longest), role }, requestId, surface };
+    const caller = { principal: { kind, role }, requestId, surface };
+    const personal = [{ subject: callerOf(principal), facts: { principal: { id: storableText(id, longest) } } }];
     try {
-      await this.writer.write(
-        messages.flatMap((message) => this.audit.rowsOf(org.id, 'a2e.message', { ...caller, ...factsOf(message) })),
+      const rows = await Promise.all(
+        messages.map((message) =>
+          this.audit.sealedRowsOf(org.id, 'a2e.message', { ...caller, ...factsOf(message) }, personal),
+        ),
       );
+      await this.writer.write(rows.flat());
     } catch (cause) {
       throw new RialtoError('unavailable', { message: 'the message could not be recorded', cause });
     }

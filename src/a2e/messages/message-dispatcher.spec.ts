@@ -24,14 +24,16 @@ describe('plugins of the dispatcher', () => {
 });
 
 describe('(E15) answer without an open question', () => {
-  const audit = { remember: () => Promise.resolve() } as unknown as MessageAudit;
+  const audit = { recordMessages: () => Promise.resolve() } as unknown as MessageAudit;
   const dispatcher = new MessageDispatcher(
     { handlers: new Map(), priority: 1, name: 'none' } as never,
     audit,
     {} as Logger,
   );
   const errorFor = async (message: object) =>
-    (await dispatcher.answer({} as CallContext, { id: 'a', version: '1.0', ...message })).error as { message: string };
+    (await dispatcher.answerMessage({} as CallContext, { id: 'a', version: '1.0', ...message })).error as {
+      message: string;
+    };
 
   it.each(['mcp/sampling/resp', 'mcp/sample/resp', 'mcp/roots/list/resp', 'mcp/root/list/resp'])('%s', async (type) => {
     const { message } = await errorFor({ type, req_id: 'q-1', ok: true });

@@ -35,11 +35,11 @@ export class MessageDispatcher {
   }
 
   /** Returns the reply to any JSON value; never throws. */
-  async answer(ctx: CallContext, value: unknown, agent?: ListeningAgent): Promise<SentMessage> {
+  async answerMessage(ctx: CallContext, value: unknown, agent?: ListeningAgent): Promise<SentMessage> {
     const parsed = readMessage(value);
-    if (parsed.ok) return this.reply(ctx, parsed.message, agent);
+    if (parsed.ok) return this.answerParsed(ctx, parsed.message, agent);
     const request = { type: parsed.type, id: parsed.id };
-    return this.refuse(ctx, request, new A2eRefusal('mcp_protocol_error', parsed.reason), 'message');
+    return this.refuseMessage(ctx, request, new A2eRefusal('mcp_protocol_error', parsed.reason), 'message');
   }
 
   /** Returns the refusal of a message that is not handled because its sender exceeded a limit; it is not recorded. */
@@ -50,27 +50,28 @@ export class MessageDispatcher {
   }
 
   /** Returns the reply to a parsed message. */
-  async reply(ctx: CallContext, message: A2eMessage, agent?: ListeningAgent): Promise<SentMessage> {
+  private async answerParsed(ctx: CallContext, message: A2eMessage, agent?: ListeningAgent): Promise<SentMessage> {
     const { type, spelling, id, payload } = message;
     const request = { type: spelling, id };
     const handler = handlerOf(this.plugins, type);
     if (!handler) {
       const reason = isAnswer(message)
-        ? `no question waits for this answer: req_id ${JSON.stringify(message.reqId ?? null)} is unknown, already answered, or withdrawn`
+        ? 'no question waits for this answer: ' +
+          `req_id ${JSON.stringify(message.reqId ?? null)} is unknown, already answered, or withdrawn`
         : `the gateway does not know messages of type "${spelling}"`;
-      return this.refuse(ctx, request, new A2eRefusal('mcp_protocol_error', reason), 'message');
+      return this.refuseMessage(ctx, request, new A2eRefusal('mcp_protocol_error', reason), 'message');
     }
     try {
       const answer = await handler.answer({ ctx, payload, agent });
       const reply = replyTo(request, stamp(), answer);
-      await this.remember(ctx, request, reply);
+      await this.recordExchange(ctx, request, reply);
       return reply;
     } catch (error) {
-      return this.refuse(ctx, request, error, handler.subject);
+      return this.refuseMessage(ctx, request, error, handler.subject);
     }
   }
 
-  private async refuse(
+  private async refuseMessage(
     ctx: CallContext,
     request: { type?: string; id?: string },
     thrown: unknown,
@@ -81,20 +82,20 @@ export class MessageDispatcher {
     const error = a2eError(thrown, subject);
     const reply = refusalOf(request, stamp(), error);
     try {
-      await this.remember(ctx, request, reply, error.code);
+      await this.recordExchange(ctx, request, reply, error.code);
       return reply;
     } catch (unrecorded) {
       return refusalOf(request, stamp(), a2eError(unrecorded, 'message'));
     }
   }
 
-  private remember(
+  private recordExchange(
     ctx: CallContext,
     { type = unreadable, id = unreadable }: { type?: string; id?: string },
     reply: SentMessage,
     error?: string,
   ): Promise<void> {
-    return this.audit.remember(ctx, [
+    return this.audit.recordMessages(ctx, [
       { type, direction: 'in', id, error },
       { type: reply.type, direction: 'out', id: reply.id, reqId: id, error },
     ]);

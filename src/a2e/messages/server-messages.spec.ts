@@ -1,7 +1,8 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { a2eError } from '../../protocol/a2e/errors.js';
+import type { ServerViews } from '../../upstreams/server-views.js';
 import type { UpstreamAdmin } from '../../upstreams/upstream-admin.js';
-import type { UpstreamCalls } from '../../upstreams/upstream-calls.js';
+import type { UpstreamSubscriptions } from '../../upstreams/upstream-subscriptions.js';
 import { ServerMessages } from './server-messages.js';
 import type { ServersInSight } from './servers-in-sight.js';
 
@@ -14,13 +15,14 @@ describe('ServerMessages.register', () => {
   const messages = (register: (ctx: CallContext) => Promise<unknown>, ready: () => Promise<void> = endless) => {
     const get = () => Promise.resolve({ id: 'a', tools: [], roots: [], counts: { resources: 0, prompts: 0 } });
     return new ServerMessages(
-      { register, get } as unknown as UpstreamAdmin,
-      { ready } as unknown as UpstreamCalls,
-      { one: () => Promise.resolve({}) } as unknown as ServersInSight,
+      { register } as unknown as UpstreamAdmin,
+      { get } as unknown as ServerViews,
+      { ready } as unknown as UpstreamSubscriptions,
+      { requireServer: () => Promise.resolve({}) } as unknown as ServersInSight,
     );
   };
 
-  it('(E14) ends with a reason before the client times out when the server is silent, and is not completed later', async () => {
+  it('(E14) ends with a reason before the client times out when the server is silent, and stays ended', async () => {
     let signal: AbortSignal | undefined;
     const silent = (ctx: CallContext) => ((signal = ctx.signal), endless());
     const refused = messages(silent)

@@ -12,20 +12,20 @@ export class ServersInSight {
   constructor(private readonly upstreams: UpstreamsService) {}
 
   /** All servers that the caller may discover, in the order of their ids. */
-  async all(ctx: CallContext): Promise<readonly RegisteredServer[]> {
-    const servers = await this.known(ctx);
+  async listVisible(ctx: CallContext): Promise<readonly RegisteredServer[]> {
+    const servers = await this.listRegistered(ctx);
     const isVisible = await Promise.all(servers.map(({ row }) => this.upstreams.mayDiscover(ctx, row.serverId)));
     return servers.filter((_, index) => isVisible[index]);
   }
 
   /** All servers of the org, for callers of this method that ask the policy themselves. */
-  async known(ctx: CallContext): Promise<readonly RegisteredServer[]> {
+  async listRegistered(ctx: CallContext): Promise<readonly RegisteredServer[]> {
     return (this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx))).servers;
   }
 
   /** Finds one server. Throws `mcp_server_not_found`. */
-  async one(ctx: CallContext, serverId: string): Promise<RegisteredServer> {
-    const server = (await this.known(ctx)).find(({ row }) => row.serverId === serverId);
+  async requireServer(ctx: CallContext, serverId: string): Promise<RegisteredServer> {
+    const server = (await this.listRegistered(ctx)).find(({ row }) => row.serverId === serverId);
     if (server && (await this.upstreams.mayDiscover(ctx, serverId))) return server;
     throw new A2eRefusal('mcp_server_not_found', 'no such MCP server');
   }
@@ -34,14 +34,14 @@ export class ServersInSight {
    * Finds the server that `server_id` names; undefined without a `server_id`. Throws `mcp_server_not_found`,
    * `mcp_capability_missing` when the server does not have the capability, and `invalid_params`.
    */
-  async named(
+  async findNamed(
     ctx: CallContext,
     payload: JsonObject,
     capability: 'tools' | 'resources' | 'prompts',
   ): Promise<RegisteredServer | undefined> {
     const id = optionalText(payload, 'server_id');
     if (id === undefined) return undefined;
-    const server = await this.one(ctx, id);
+    const server = await this.requireServer(ctx, id);
     if (server.row.offer.capabilities[capability]) return server;
     throw new A2eRefusal('mcp_capability_missing', `the MCP server "${id}" has no ${capability}`);
   }

@@ -19,28 +19,28 @@ export class ToolMessages {
     private readonly calls: UpstreamCalls,
   ) {}
 
-  /** Calls a tool. Throws the errors of UpstreamTools.call and ServersInSight.named, and `invalid_params`. */
-  async call({ ctx, payload }: A2eCall): Promise<JsonObject> {
+  /** Calls a tool. Throws the errors of UpstreamTools.callTool and ServersInSight.findNamed, and `invalid_params`. */
+  async callTool({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const tool = optionalText(payload, 'tool') ?? requireText(payload, 'name');
     const args = optionalObject(payload, 'arguments') ?? optionalObject(payload, 'args') ?? {};
     const wanted = { tool, args, strategy: strategyOf(payload) };
-    const only = await this.servers.named(ctx, payload, 'tools');
-    return only ? this.callOf(ctx, only, wanted) : this.callAny(ctx, wanted);
+    const only = await this.servers.findNamed(ctx, payload, 'tools');
+    return only ? this.callAt(ctx, only, wanted) : this.callAny(ctx, wanted);
   }
 
   private async callAny(ctx: CallContext, wanted: ToolWish): Promise<JsonObject> {
-    const { target, result } = await this.tools.call(ctx, wanted);
+    const { target, result } = await this.tools.callTool(ctx, wanted);
     return { tool: target.canonical, server_id: target.server.row.serverId, ...toolOutcome(result) };
   }
 
   /** Calls a tool of one server, by its name at the server or its name in policies. */
-  private async callOf(ctx: CallContext, { row, tools }: RegisteredServer, wanted: ToolWish): Promise<JsonObject> {
+  private async callAt(ctx: CallContext, { row, tools }: RegisteredServer, wanted: ToolWish): Promise<JsonObject> {
     const { serverId } = row;
     const target =
       tools.find(({ tool, canonical }) => tool.name === wanted.tool || canonical === wanted.tool) ??
       tools.find(({ tool }) => literalName(serverId, tool.name) === wanted.tool);
     const canonical = target?.canonical ?? upstreamName(serverId, wanted.tool);
-    const result = await this.calls.call(ctx, { target, canonical, serverId, args: wanted.args });
+    const result = await this.calls.callTool(ctx, { target, canonical, serverId, args: wanted.args });
     return { tool: canonical, server_id: serverId, ...toolOutcome(result) };
   }
 }

@@ -39,7 +39,7 @@ export class A2eDoor {
       cors: true,
       summary: 'A2E messages of the MCP bridge; a WebSocket at the same path also has pushes and questions',
       match: isA2ePath,
-      handle: (request, response) => this.handle(request, response),
+      handle: (request, response) => this.handlePost(request, response),
     };
   }
 
@@ -49,31 +49,34 @@ export class A2eDoor {
       match: (path) => isA2ePath(path) !== undefined,
       accept: async (request, { query }) => {
         this.sockets.requireOpen();
-        const ctx = await this.open(request);
+        const ctx = await this.identify(request);
         const admit = (): void => this.contexts.admit(ctx);
-        return (socket) => this.sockets.open(ctx, socket, capabilitiesOf(query), admit);
+        return (socket) => this.sockets.addSocket(ctx, socket, capabilitiesOf(query), admit);
       },
     };
   }
 
   /**
    * Identifies the caller. Throws `denied` for an Origin or Host that may not call, and the errors of
-   * ContextService.open.
+   * ContextService.openContext.
    */
-  private async open(request: DoorRequest, signal?: AbortSignal): Promise<CallContext> {
+  private async identify(request: DoorRequest, signal?: AbortSignal): Promise<CallContext> {
     if (!isAllowedOrigin(request.headers, reachableAt(this.settings)))
       throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
-    return this.contexts.open(request, 'a2e', signal);
+    return this.contexts.openContext(request, 'a2e', signal);
   }
 
-  private async handle(request: DoorRequest, response: DoorResponse): Promise<void> {
+  private async handlePost(request: DoorRequest, response: DoorResponse): Promise<void> {
     try {
-      const ctx = await this.open(request, whenGone(response)());
+      const ctx = await this.identify(request, whenGone(response)());
       requireJson(request);
       const parsed = parseJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) throw new RialtoError('invalid_params', { message: parsed.reason });
       const { value } = parsed;
-      send(response, Array.isArray(value) ? await this.answerAll(ctx, value) : await this.messages.answer(ctx, value));
+      sendReplies(
+        response,
+        Array.isArray(value) ? await this.answerAll(ctx, value) : await this.messages.answerMessage(ctx, value),
+      );
     } catch (thrown) {
       const error = RialtoError.from(thrown);
       if (error.code === 'internal') this.log.error({ err: thrown, requestId: request.requestId }, 'a request failed');
@@ -88,7 +91,7 @@ export class A2eDoor {
     const replies: JsonObject[] = [];
     for (const [index, value] of values.entries()) {
       const refused = index > 0 ? refusedBy(() => this.contexts.admit(ctx)) : undefined;
-      replies.push(refused ? this.messages.turnAway(value, refused) : await this.messages.answer(ctx, value));
+      replies.push(refused ? this.messages.turnAway(value, refused) : await this.messages.answerMessage(ctx, value));
     }
     return replies;
   }
@@ -108,7 +111,7 @@ function refusedBy(check: () => void): RialtoError | undefined {
   }
 }
 
-function send(response: DoorResponse, body: JsonObject | JsonObject[]): void {
+function sendReplies(response: DoorResponse, body: JsonObject | JsonObject[]): void {
   if (response.destroyed) return;
   const text = JSON.stringify(body);
   response

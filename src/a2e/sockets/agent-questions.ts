@@ -32,7 +32,7 @@ export class AgentQuestions {
    * Sends a question and waits for its answer. Rejects with `remote_error` for a refusal, `remote_invalid_response`
    * for an invalid answer, and `canceled` when the signal aborts or the agent disconnects.
    */
-  ask(method: string, params: JsonObject, signal?: AbortSignal, server?: string): Promise<JsonObject> {
+  askAgent(method: string, params: JsonObject, signal?: AbortSignal, server?: string): Promise<JsonObject> {
     if (!isQuestion(method)) return Promise.reject(new RialtoError('unsupported_operation'));
     if (signal?.aborted) return Promise.reject(new RialtoError('canceled'));
     return new Promise((resolve, reject) => {
@@ -60,7 +60,7 @@ export class AgentQuestions {
   }
 
   /** Takes an answer. False when it belongs to no open question. */
-  answered(answer: A2eMessage): boolean {
+  takeAnswer(answer: A2eMessage): boolean {
     const waiting = this.waiting.get(answer.reqId ?? '');
     if (!waiting || !answer.type.startsWith(questionTypes[waiting.method].replace(/req$/, ''))) return false;
     waiting.settle(answer);
@@ -68,7 +68,7 @@ export class AgentQuestions {
   }
 
   /** Withdraws all open questions because the agent has disconnected. */
-  close(): void {
+  withdrawAll(): void {
     for (const { giveUp } of [...this.waiting.values()]) giveUp();
   }
 }

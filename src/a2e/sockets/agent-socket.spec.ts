@@ -34,9 +34,9 @@ describe('AgentSocket', () => {
 
   it('limits the pushes of one noisy server, and still passes on those of others', () => {
     const { agent, socket } = connected();
-    for (let count = 0; count < 700; count++) agent.hear('a', 'notifications/loud', {});
-    agent.hear('b', 'notifications/quiet', {});
-    agent.hear('unseen', 'notifications/quiet', {});
+    for (let count = 0; count < 700; count++) agent.passNotification('a', 'notifications/loud', {});
+    agent.passNotification('b', 'notifications/quiet', {});
+    agent.passNotification('unseen', 'notifications/quiet', {});
     expect(socket.written.filter(({ server_id }) => server_id === 's-a')).toHaveLength(600);
     expect(socket.written.at(-1)).toMatchObject({ server_id: 's-b', method: 'notifications/quiet' });
   });
@@ -47,15 +47,15 @@ describe('AgentSocket', () => {
     const until = new Promise<void>((resolve) => (end = resolve));
     const signals: AbortSignal[] = [];
     for (let count = 0; count < 64; count++)
-      agent.take((ctx) => {
+      agent.runMessage((ctx) => {
         signals.push(ctx.signal!);
         return until;
       });
-    expect(() => agent.take(() => until)).toThrow('64 messages');
+    expect(() => agent.runMessage(() => until)).toThrow('64 messages');
     end();
     await until;
     await new Promise(setImmediate);
-    expect(() => agent.take(() => until)).not.toThrow();
+    expect(() => agent.runMessage(() => until)).not.toThrow();
     for (let count = 0; count < 100; count++) await agent.subscribe(server('a'), `a://${count}`);
     await agent.subscribe(server('a'), 'a://1');
     await expect(agent.subscribe(server('a'), 'a://more')).rejects.toThrow('100 resources');
@@ -67,7 +67,7 @@ describe('AgentSocket', () => {
   it('aborts its work and releases all watches when it disconnects', async () => {
     const { agent, socket, released } = connected();
     let signal: AbortSignal | undefined;
-    agent.take((ctx) => {
+    agent.runMessage((ctx) => {
       signal = ctx.signal;
       return new Promise(() => {});
     });
@@ -78,7 +78,7 @@ describe('AgentSocket', () => {
     expect([signal!.aborted, released, agent.servers.size]).toEqual([true, ['a://x', 'a://late'], 0]);
   });
 
-  it('watches on the new connection after a credential change, and stops watches that are no longer allowed', async () => {
+  it('watches on the new connection after a credential change, and stops watches without permission', async () => {
     const { agent, released } = connected();
     for (const uri of ['a://kept', 'a://gone']) await agent.subscribe(server('a'), uri);
     await agent.subscribe(server('b'), 'b://other');

@@ -33,7 +33,7 @@ export class AgentSocket implements ListeningAgent {
    */
   readonly servers = new Map<string, { serverId: string; leave?: () => void }>();
   private readonly questions = new AgentQuestions(
-    (type, payload) => this.send(type, payload),
+    (type, payload) => this.sendEvent(type, payload),
     (id) => this.push({ method: 'notifications/cancelled', params: { requestId: id } }),
   );
   private readonly watched = new Map<string, { server: RegisteredServer; uri: string; release: () => void }>();
@@ -47,7 +47,7 @@ export class AgentSocket implements ListeningAgent {
     private readonly capabilities: JsonObject,
     private readonly events: SocketEvents,
   ) {
-    socket.once('close', () => this.closed());
+    socket.once('close', () => this.releaseAll());
   }
 
   reply(message: JsonObject): void {
@@ -56,38 +56,38 @@ export class AgentSocket implements ListeningAgent {
 
   /** Sends a push: a notification of a server, or a change of the servers. */
   push(payload: JsonObject): void {
-    this.send(pushType, payload);
+    this.sendEvent(pushType, payload);
   }
 
   /** Takes an answer. False when it belongs to no open question. */
-  answered(answer: A2eMessage): boolean {
-    return this.questions.answered(answer);
+  takeAnswer(answer: A2eMessage): boolean {
+    return this.questions.takeAnswer(answer);
   }
 
   /** Passes on a notification of the server with this row id; changes of a resource only after a subscription. */
-  hear(serverRow: string, method: string, params: JsonObject): void {
+  passNotification(serverRow: string, method: string, params: JsonObject): void {
     const server = this.servers.get(serverRow);
     if (!server) return;
     if (
       method === resourceUpdated &&
-      !(typeof params.uri === 'string' && this.watched.has(keyOf(serverRow, params.uri)))
+      !(typeof params.uri === 'string' && this.watched.has(watchKey(serverRow, params.uri)))
     )
       return;
     this.pushLimited(server.serverId, method, params);
   }
 
   async subscribe(server: RegisteredServer, uri: string): Promise<void> {
-    const key = keyOf(server.row.id, uri);
+    const key = watchKey(server.row.id, uri);
     if (this.watched.has(key)) return;
     if (this.watched.size >= maxWatched)
       throw new RialtoError('rate_limited', { message: `an agent may watch at most ${maxWatched} resources` });
-    await this.watch(key, server, uri);
+    await this.openWatch(key, server, uri);
     if (this.watched.has(key) && !this.servers.has(server.row.id))
       this.servers.set(server.row.id, { serverId: server.row.serverId });
   }
 
   unsubscribe(server: RegisteredServer, uri: string): void {
-    const key = keyOf(server.row.id, uri);
+    const key = watchKey(server.row.id, uri);
     this.watched.get(key)?.release();
     this.watched.delete(key);
   }
@@ -103,7 +103,7 @@ export class AgentSocket implements ListeningAgent {
       if (isAllowed && server.row.id !== moved) continue;
       release();
       this.watched.delete(key);
-      if (isAllowed) await this.watch(key, server, uri).catch(() => undefined);
+      if (isAllowed) await this.openWatch(key, server, uri).catch(() => undefined);
     }
   }
 
@@ -111,7 +111,7 @@ export class AgentSocket implements ListeningAgent {
    * Runs the work of one message, so that the socket stays open until its reply. Throws `rate_limited` when too many
    * messages run.
    */
-  take(handle: (ctx: CallContext) => Promise<void>): void {
+  runMessage(handle: (ctx: CallContext) => Promise<void>): void {
     if (this.running.size >= mostAtWork)
       throw new RialtoError('rate_limited', {
         message: `a socket may have at most ${mostAtWork} messages without a reply; wait for replies`,
@@ -123,7 +123,7 @@ export class AgentSocket implements ListeningAgent {
   }
 
   /** Closes the socket when its messages are answered, or when `timeout` resolves. */
-  async leave(timeout: Promise<unknown>): Promise<void> {
+  async closeWhenIdle(timeout: Promise<unknown>): Promise<void> {
     await Promise.race([Promise.all(this.running.keys()), timeout]);
     await this.socket.close(closeCodes.goingAway, 'the gateway is stopping');
   }
@@ -134,7 +134,7 @@ export class AgentSocket implements ListeningAgent {
       era: 'legacy',
       wantsAlone: Object.keys(this.capabilities).length > 0,
       capabilities: this.capabilities,
-      ask: (...question) => this.questions.ask(...question),
+      ask: (...question) => this.questions.askAgent(...question),
       tell: (method, params, server = '') => this.pushLimited(server, method, params),
     };
   }
@@ -143,7 +143,7 @@ export class AgentSocket implements ListeningAgent {
    * Opens a watch. Counts it at once; when it is ended before it is open, releases it. Throws the errors of the
    * watch.
    */
-  private async watch(key: string, server: RegisteredServer, uri: string): Promise<void> {
+  private async openWatch(key: string, server: RegisteredServer, uri: string): Promise<void> {
     const watched = { server, uri, release: (): void => undefined };
     this.watched.set(key, watched);
     try {
@@ -165,7 +165,7 @@ export class AgentSocket implements ListeningAgent {
     if (count <= maxPushesPerMinute) this.push({ server_id: serverId, method, params });
   }
 
-  private send(type: string, payload: JsonObject): string {
+  private sendEvent(type: string, payload: JsonObject): string {
     const id = newId();
     const message = messageOf(type, { id, now: systemClock.now() }, payload);
     this.reply(message);
@@ -173,9 +173,9 @@ export class AgentSocket implements ListeningAgent {
     return id;
   }
 
-  private closed(): void {
+  private releaseAll(): void {
     for (const controller of this.running.values()) controller.abort();
-    this.questions.close();
+    this.questions.withdrawAll();
     for (const { release } of this.watched.values()) release();
     for (const { leave } of this.servers.values()) leave?.();
     this.watched.clear();
@@ -183,6 +183,6 @@ export class AgentSocket implements ListeningAgent {
   }
 }
 
-function keyOf(serverRow: string, uri: string): string {
+function watchKey(serverRow: string, uri: string): string {
   return `${serverRow} ${uri}`;
 }

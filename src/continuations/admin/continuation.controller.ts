@@ -40,6 +40,6 @@ export class ContinuationController {
   @ApiOperation({ summary: 'Give up: the task fails, and the gateway cancels the remote task' })
   @ApiResponse({ status: 200, standardSchema: ContinuationView })
   fail(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
-    return this.continuations.fail(ctx, id);
+    return this.continuations.giveUp(ctx, id);
   }
 }

@@ -12,7 +12,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId, type TaskId } from '../../kernel/ids.js';
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { retryAfterMs } from '../../kernel/backoff.js';
 import type { Act } from '../../kernel/verb-bus.js';
 import type { BridgeReply } from '../../protocol/a2a/remote/bridge-call.js';
 import type { Message } from '../../protocol/a2a/model.js';
@@ -20,7 +20,6 @@ import type { RowChange } from '../../platform/database/row-writer.js';
 import { storableJson } from '../../protocol/jsonrpc.js';
 import { artifactsOf, partsOf } from '../../protocol/a2a/remote/remote-parts.js';
 import { stateOf } from '../../protocol/a2a/states.js';
-import { WebhookService } from '../../webhooks/webhook.service.js';
 import { forAdopted } from '../../registry/task-agents.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import { TaskAdoption, type Adopted } from '../../tasks/task-adoption.js';
@@ -32,7 +31,8 @@ import { RemoteFollower } from './remote-follower.js';
 import { firstOutwardId, type RemoteMemo } from './remote-message.js';
 import { calleeOf } from './remote.js';
 import { RemoteMirror } from './remote-mirror.js';
-import { lettingGo, ThreadAnswerStore } from '../threads/thread-answer.store.js';
+import { endingWait } from '../threads/thread-answer.store.js';
+import { CallReceivers } from './call-receivers.js';
 
 const stillWorking = 'The agent still works on it. Ask again with the tool task_status and this taskId.';
 
@@ -52,21 +52,19 @@ export class CallKeeper implements RemoteTaskKeeper {
     private readonly adoption: TaskAdoption,
     private readonly follower: RemoteFollower,
     private readonly updates: ContinuationUpdates,
-    private readonly webhooks: WebhookService,
+    private readonly receivers: CallReceivers,
     private readonly pushes: PushTokens,
-    private readonly threads: ThreadAnswerStore,
   ) {}
 
-  async admit(ctx: CallContext, { agent, webhookUrl, thread }: SkillCall): Promise<Admission> {
-    const published = forAdopted(agent, ctx.org);
-    if (webhookUrl !== undefined) await this.webhooks.admit(ctx, published, { url: webhookUrl });
-    if (thread) await this.webhooks.admit(ctx, published, { url: thread.url, token: thread.token });
+  async admit(ctx: CallContext, call: SkillCall): Promise<Admission> {
+    const { agent } = call;
+    await this.receivers.requirePostable(ctx, forAdopted(agent, ctx.org), call);
     this.adoption.requireRoom(ctx);
     const taskId = newId<TaskId>();
     return { taskId, pushUrl: this.pushes.urlFor(agent, { taskId, orgId: ctx.org.id }) };
   }
 
-  async keep(
+  async keepTask(
     act: Act,
     call: SkillCall & Admission,
     first: TaskReply,
@@ -75,7 +73,7 @@ export class CallKeeper implements RemoteTaskKeeper {
   ): Promise<BridgeReply> {
     const { ctx } = act;
     const { taskId: id } = call;
-    const { followed, row } = this.updates.open(
+    const { followed, row } = this.updates.openContinuation(
       { ctx, task: { id, orgId: ctx.org.id, principal: ctx.principal } },
       calleeOf(call.agent),
       first.taskId,
@@ -85,32 +83,24 @@ export class CallKeeper implements RemoteTaskKeeper {
     const adoptee = {
       id,
       contextId: first.contextId ?? newId(),
-      message: messageOf(call, memo.messageId),
+      message: callMessage(call, memo.messageId),
       memo: { ...memo },
-      rows: [row, ...this.subscriberRows(ctx, id, call)],
+      rows: [row, ...this.receivers.rows(ctx, id, call)],
     };
     const wait = new Wait(first, remote, limits);
     const adopted = await this.adoption
-      .adopt(ctx, forAdopted(call.agent, ctx.org), adoptee, (run) => this.watch(run, call, followed, wait, act.id))
+      .adopt(ctx, forAdopted(call.agent, ctx.org), adoptee, (run) => this.followCall(run, call, followed, wait, act.id))
       .catch((error: unknown) => {
-        wait.tellToStop();
+        wait.cancelRemote();
         throw error;
       });
     const waited = await Promise.race([wait.over, adopted.ended.then(() => undefined)]);
     if (waited?.kind !== 'goesOn') await adopted.ended;
-    return this.answer(act, adopted.task, waited);
-  }
-
-  /** Rows of the webhook and of the conversation thread that are notified of the task, beside its caller. */
-  private subscriberRows(ctx: CallContext, taskId: TaskId, { webhookUrl: url, thread }: SkillCall): RowChange[] {
-    return [
-      ...(url === undefined ? [] : this.webhooks.rowsOf(ctx, taskId, { url, format: 'reyn' })),
-      ...(thread ? [this.threads.holding(ctx.org.id, taskId, thread)] : []),
-    ];
+    return this.replyToCaller(act, adopted.task, waited);
   }
 
   /** First run of the task: polls on behalf of the waiting caller, then follows the remote task without it. */
-  private async *watch(
+  private async *followCall(
     run: TaskRun,
     call: SkillCall,
     followed: Followed,
@@ -118,22 +108,22 @@ export class CallKeeper implements RemoteTaskKeeper {
     actId: string,
   ): AsyncGenerator<TaskUpdate, void> {
     const startedAt = systemClock.elapsed();
-    const waited = await wait.run(run.signal);
+    const waited = await wait.untilOver(run.signal);
     if (run.signal.aborted) return;
     const { polls } = wait;
-    const thread = call.thread ? [lettingGo(run.task.id, waited.kind === 'goesOn' ? 'waiting' : 'answered')] : [];
+    const thread = call.thread ? [endingWait(run.task.id, waited.kind === 'goesOn' ? 'waiting' : 'answered')] : [];
     if (waited.kind === 'goesOn') {
       const waitMs = this.updates.firstWaitMs - (systemClock.elapsed() - startedAt);
       const withRunSignal = { ...call, signal: run.signal };
       const handedOver = { ...followed, actId };
       yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver), ...thread] };
-      const remote = this.follower.agentOf(withRunSignal);
+      const remote = this.follower.remoteFor(withRunSignal);
       const following = { run, remote, followed: handedOver, mirror: new RemoteMirror(run) };
       const pauseMs = retryAfterMs(waited.error.data?.retryAfter, systemClock.now());
       return yield* this.follower.follow(following, waitMs, { polls, retryAfterMs: pauseMs });
     }
     if (waited.kind !== 'settled') {
-      yield withRows(this.failed(call, followed, waited.error, polls), thread);
+      yield withRows(this.failureUpdate(call, followed, waited.error, polls), thread);
       return;
     }
     const reply = storableJson(waited.reply);
@@ -142,18 +132,18 @@ export class CallKeeper implements RemoteTaskKeeper {
       isEmpty = false;
       yield { artifact, lastChunk: true };
     }
-    yield withRows(this.updates.told(endOf(reply), calleeOf(call.agent), followed, { polls, isEmpty }), thread);
+    yield withRows(this.updates.relayed(endUpdate(reply), calleeOf(call.agent), followed, { polls, isEmpty }), thread);
   }
 
-  private failed(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
+  private failureUpdate(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
     const { code, data, message } = error;
     if (code === 'canceled') return this.updates.canceled(followed, { polls });
     if (code !== 'remote_task_failed') return this.updates.failed(calleeOf(call.agent), followed, { polls }, error);
     const status = { state: stateOf(String(data?.state)), message: { parts: [{ text: message }] } };
-    return this.updates.told({ status }, calleeOf(call.agent), followed, { polls, isEmpty: false });
+    return this.updates.relayed({ status }, calleeOf(call.agent), followed, { polls, isEmpty: false });
   }
 
-  private answer(act: Act, task: Adopted['task'], waited: Waited | undefined): BridgeReply {
+  private replyToCaller(act: Act, task: Adopted['task'], waited: Waited | undefined): BridgeReply {
     if (waited?.kind === 'settled') return waited.reply;
     if (waited?.kind === 'failed') throw waited.error;
     if (task.state === 'TASK_STATE_CANCELED') throw new RialtoError('canceled', { data: { taskId: task.id } });
@@ -183,7 +173,7 @@ class Wait {
    *
    * @param stop ends the wait without the caller: the task was canceled, or another process works on it.
    */
-  async run(stop: AbortSignal): Promise<Waited> {
+  async untilOver(stop: AbortSignal): Promise<Waited> {
     const { remote, limits } = this;
     const counted: RemoteTask = {
       ...remote,
@@ -200,14 +190,14 @@ class Wait {
       },
     );
     if (!stop.aborted) {
-      if (waited.kind === 'failed' && waited.error.code === 'canceled') this.tellToStop();
+      if (waited.kind === 'failed' && waited.error.code === 'canceled') this.cancelRemote();
       this.settle(waited);
     }
     return waited;
   }
 
   /** Cancels the remote task without waiting for the answer, because the caller has left. */
-  tellToStop(): void {
+  cancelRemote(): void {
     this.remote.cancel(this.first.taskId).catch(() => undefined);
   }
 }
@@ -218,11 +208,11 @@ function withRows(update: TaskUpdate, more: readonly RowChange[]): TaskUpdate {
   return { ...update, rows: [...(update.rows ?? []), ...more] };
 }
 
-function messageOf({ args, skillId }: SkillCall, messageId: string): Message {
+function callMessage({ args, skillId }: SkillCall, messageId: string): Message {
   return { messageId, role: 'ROLE_USER', parts: [{ data: storableJson(args) }], metadata: { skillId } };
 }
 
-function endOf(reply: BridgeReply): Parameters<ContinuationUpdates['told']>[0] {
+function endUpdate(reply: BridgeReply): Parameters<ContinuationUpdates['relayed']>[0] {
   if (reply.kind === 'message') return { reply: { parts: partsOf(reply.message.parts) } };
   const { state, statusMessage } = reply;
   return { status: { state, ...(statusMessage && { message: { parts: partsOf(statusMessage.parts) } }) } };

@@ -21,7 +21,7 @@ export function endTold(update: StatusUpdate | { readonly reply: Said }, facts: 
   if ('reply' in update) return endTold({ status: { state: 'TASK_STATE_COMPLETED', message: update.reply } }, facts);
   const { state, message } = update.status;
   if (state === 'TASK_STATE_FAILED' || state === 'TASK_STATE_REJECTED') {
-    const text = textOf(message?.parts ?? []) || `The ${facts.who} failed its task.`;
+    const text = partsText(message?.parts ?? []) || `The ${facts.who} failed its task.`;
     return { status: { state, message: failureSaid(text, 'remote_task_failed', facts, message) } };
   }
   if (state === 'TASK_STATE_CANCELED' && message?.metadata?.errorCode !== undefined) {
@@ -41,6 +41,6 @@ export function failureSaid(words: string, code: string, facts: EndFacts, reply?
   return { parts: [{ text }, ...others], metadata: { ...reply?.metadata, ...ids } };
 }
 
-function textOf(parts: readonly Part[]): string {
+function partsText(parts: readonly Part[]): string {
   return parts.flatMap(({ text }) => text ?? []).join('\n');
 }

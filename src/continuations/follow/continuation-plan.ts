@@ -1,3 +1,4 @@
+import { doubled } from '../../kernel/backoff.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { storableText } from '../../kernel/json.js';
 
@@ -60,7 +61,8 @@ export function timeOfAttempts(attempts: number, budget: Budget): number {
 }
 
 function deferMs(attempts: number, { rescheduleMs }: Budget): number {
-  return Math.min(rescheduleMs * 2 ** attempts, Math.max(rescheduleMs, longestDeferMs));
+  const mostMs = Math.max(rescheduleMs, longestDeferMs);
+  return doubled(attempts + 1, { firstMs: rescheduleMs, mostMs });
 }
 
 /** HTTP statuses that allow a retry: 401 with a new token, 508 because agents send it when they are busy (AN-70). */
@@ -119,7 +121,8 @@ export interface FailureIds {
 /** Text of a failure with its ids, at most 500 characters long. Cuts the words, never the ids (AN-73). */
 export function failureText(words: string, { code, requestId, continuationId, taskId }: FailureIds): string {
   const short = (id: string): string => (id.length > 100 ? storableText(id, 99) : id);
-  const ids = ` [code: ${code}; request: ${short(requestId)}; continuation: ${continuationId}; downstream task: ${short(taskId)}]`;
+  const [request, task] = [short(requestId), short(taskId)];
+  const ids = ` [code: ${code}; request: ${request}; continuation: ${continuationId}; downstream task: ${task}]`;
   const room = longestText - ids.length;
   return `${words.length > room ? storableText(words, room - 1) : words}${ids}`;
 }

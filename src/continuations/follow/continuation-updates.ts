@@ -12,7 +12,7 @@ import type { TaskUpdate } from '../../tasks/executor.port.js';
 import type { StoredTask } from '../../tasks/task.types.js';
 import { endTold, failureSaid, type EndFacts } from './continuation-end.js';
 import { isLost, lateText, lostText, type Budget } from './continuation-plan.js';
-import { moving, opening, type Followed } from '../storage/continuation.store.js';
+import { moving, ofTask, opening, type Followed } from '../storage/continuation.store.js';
 import type { Callee } from './remote.js';
 
 const longestError = 500;
@@ -38,13 +38,13 @@ export class ContinuationUpdates {
   /** How long the process that sent the message follows the remote task itself, in milliseconds. */
   readonly firstWaitMs: number;
   /** Timeout of one poll, in milliseconds. */
-  readonly lookMs: number;
+  readonly pollTimeoutMs: number;
 
   constructor(
     private readonly stats: AgentStats,
     @Inject(SETTINGS) settings: Settings,
   ) {
-    this.lookMs = settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
+    this.pollTimeoutMs = settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
     this.firstWaitMs = settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS;
     this.budget = {
       maxRemoteWorkMs: settings.A2A_CONTINUATION_MAX_REMOTE_WORK_MS,
@@ -60,7 +60,7 @@ export class ContinuationUpdates {
    *
    * @param actId the act that is ended together with the continuation.
    */
-  open({ ctx, task }: Opener, callee: Callee, remoteTaskId: string, actId: string | null = null) {
+  openContinuation({ ctx, task }: Opener, callee: Callee, remoteTaskId: string, actId: string | null = null) {
     const { maxRemoteWorkMs: leftMs } = this.budget;
     const { requestId } = ctx;
     const followed: Followed = {
@@ -75,23 +75,23 @@ export class ContinuationUpdates {
     };
     const row = opening({
       id: followed.id,
-      task_id: task.id,
-      org_id: task.orgId,
-      agent_id: callee.id,
-      agent_slug: callee.slug,
-      agent_url: callee.url,
-      remote_task_id: remoteTaskId,
+      taskId: task.id,
+      orgId: task.orgId,
+      agentId: callee.id,
+      agentSlug: callee.slug,
+      agentUrl: callee.url,
+      remoteTaskId,
       principal: task.principal,
-      request_id: requestId,
-      act_id: actId,
-      work_ms: leftMs,
+      requestId,
+      actId,
+      workMs: leftMs,
     });
     return { followed, row };
   }
 
   /** Converts an update that arrived as the direct answer to the message; keeps the text of the remote. */
   direct(update: End, callee: Callee, followed: Followed): TaskUpdate {
-    const end = 'reply' in update ? endTold(update, { ...factsOf(callee, followed), isEmpty: false }) : update;
+    const end = 'reply' in update ? endTold(update, { ...endFacts(callee, followed), isEmpty: false }) : update;
     if (end.status.state === 'TASK_STATE_WORKING') return end;
     return { ...end, rows: [moving(followed, { status: 'completed', polls: 0 })] };
   }
@@ -101,8 +101,13 @@ export class ContinuationUpdates {
    *
    * @param isEmpty true when the remote sent neither artifacts nor text before.
    */
-  told(update: End, callee: Callee, followed: Followed, { polls, isEmpty }: Seen & { isEmpty: boolean }): TaskUpdate {
-    const end = endTold(update, { ...factsOf(callee, followed), isEmpty });
+  relayed(
+    update: End,
+    callee: Callee,
+    followed: Followed,
+    { polls, isEmpty }: Seen & { isEmpty: boolean },
+  ): TaskUpdate {
+    const end = endTold(update, { ...endFacts(callee, followed), isEmpty });
     const { state } = end.status;
     if (state === 'TASK_STATE_WORKING') return end;
     const code = failedStates.has(state) ? 'remote_task_failed' : undefined;
@@ -135,12 +140,13 @@ export class ContinuationUpdates {
 
   /** Row that counts the call as active while the remote task runs, for the commit of its task. */
   stillActive({ actId, leftMs, taskId }: Followed): RowChange {
-    return withTask(taskId, this.stats.goesOn(actId!, leftMs));
+    return ofTask(taskId, this.stats.goesOn(actId!, leftMs));
   }
 
   private failure(callee: Callee, followed: Followed, seen: Seen, words: string, code: string): TaskUpdate {
-    const state = code === 'denied' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
-    const message = failureSaid(words, code, { ...factsOf(callee, followed), isEmpty: false });
+    const isRejected = code === 'denied' || code === 'approval_required';
+    const state = isRejected ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
+    const message = failureSaid(words, code, { ...endFacts(callee, followed), isEmpty: false });
     // The remote task of a denied call still runs until it is canceled. The continuation stays open until the gateway
     // has canceled it, at the latest with the sweeper.
     const to = code === 'denied' ? ({ status: 'pending', dueInMs: 1 } as const) : ({ status: 'failed' } as const);
@@ -159,7 +165,7 @@ export class ContinuationUpdates {
     const outcome = code === undefined ? 'completed' : 'failed';
     const error = code === undefined ? undefined : { code };
     const ended = this.stats.ended({ actId, orgId, agentId, costPerTask, outcome, durationMs, error, taskId });
-    return [moving(followed, to), ...ended.map((row) => withTask(taskId, row))];
+    return [moving(followed, to), ...ended.map((row) => ofTask(taskId, row))];
   }
 }
 
@@ -168,11 +174,6 @@ export function troubleOf({ message }: RialtoError): string {
   return storableText(redact(message) as string, longestError);
 }
 
-/** Adds the id of the task: the row is written only together with a change of that task. */
-function withTask(taskId: string, { statement, row }: RowChange): RowChange {
-  return { statement, row: { ...row, task_id: taskId } };
-}
-
-function factsOf({ title: who }: Callee, { id, requestId, remoteTaskId }: Followed): Omit<EndFacts, 'isEmpty'> {
+function endFacts({ title: who }: Callee, { id, requestId, remoteTaskId }: Followed): Omit<EndFacts, 'isEmpty'> {
   return { who, requestId, continuationId: id, taskId: remoteTaskId };
 }

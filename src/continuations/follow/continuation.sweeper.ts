@@ -27,13 +27,13 @@ export class ContinuationSweeper implements Sweeper {
 
   async sweep(): Promise<void> {
     const orphans = await this.store.takeOrphans(perSweep, graceMs);
-    await Promise.all(orphans.map((orphan) => this.finish(orphan)));
+    await Promise.all(orphans.map((orphan) => this.cancelOrphan(orphan)));
   }
 
-  private async finish(orphan: Orphan): Promise<void> {
+  private async cancelOrphan(orphan: Orphan): Promise<void> {
     const { id, taskId, remoteTaskId, attempts } = orphan;
     try {
-      await this.ends.tellToStop(orphan);
+      await this.ends.cancelRemote(orphan);
     } catch (err) {
       if (isPassing(err) && attempts < this.settings.A2A_CONTINUATION_MAX_ATTEMPTS) return;
       this.log.info({ err, continuationId: id, taskId }, 'cancel of a remote task failed');

@@ -22,11 +22,11 @@ export class RemoteEnds {
    * Cancels the remote task. Throws `not_found` when the agent or the MCP server is no longer registered, and the
    * errors of the cancel request.
    */
-  async tellToStop({ orgId, agentId, id, taskId, remoteTaskId, principal }: Orphan): Promise<void> {
+  async cancelRemote({ orgId, agentId, id, taskId, remoteTaskId, principal }: Orphan): Promise<void> {
     const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
     if (!org) return;
     const ctx = { org, principal, surface: 'system', requestId: id, depth: 0 } as const;
-    const { lookMs: timeoutMs } = this.updates;
+    const { pollTimeoutMs: timeoutMs } = this.updates;
     const agent = byId.get(agentId);
     if (!agent) return this.tools.cancel(ctx, { server: agentId, taskId: remoteTaskId }, { timeoutMs });
     const skillId = agent.card?.skills[0]?.id ?? 'chat';

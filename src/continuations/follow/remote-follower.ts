@@ -5,7 +5,7 @@ import type { RemoteCall } from '../../a2a-client/remote-call.types.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Json } from '../../kernel/json.js';
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { retryAfterMs } from '../../kernel/backoff.js';
 import type { StreamResponse } from '../../protocol/a2a/model.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import { afterRun, isPassing, pollPause, timeOfAttempts } from './continuation-plan.js';
@@ -61,8 +61,8 @@ export class RemoteFollower {
   ) {}
 
   /** Wraps the registered agent of a call as a remote. */
-  agentOf(call: RemoteCall): Remote {
-    return new AgentRemote(this.client, call, this.updates.lookMs);
+  remoteFor(call: RemoteCall): Remote {
+    return new AgentRemote(this.client, call, this.updates.pollTimeoutMs);
   }
 
   /**
@@ -73,7 +73,7 @@ export class RemoteFollower {
   async *resume(run: TaskRun, remote: Remote, remoteTaskId: string, memo: Json): AsyncGenerator<TaskUpdate, void> {
     let followed = await this.store.resume(run.task.id, remoteTaskId);
     if (!followed) {
-      const opened = this.updates.open(run, remote.callee, remoteTaskId);
+      const opened = this.updates.openContinuation(run, remote.callee, remoteTaskId);
       followed = opened.followed;
       yield { memo, rows: [opened.row] };
     }
@@ -99,19 +99,19 @@ export class RemoteFollower {
     const waiter = this.pushWaiters.add(run.task.id);
     try {
       // A push that came before this waiter existed is stored and not announced again, so check for one now.
-      isDue ||= following.remote.pushes && (await this.pushes.isOpen(run.task.id));
+      isDue ||= following.remote.pushes && (await this.pushes.hasPush(run.task.id));
       for (; ; isDue = true) {
-        if (isDue) yield* this.poll(following, progress);
+        if (isDue) yield* this.pollRemote(following, progress);
         if (mirror.isSettled || run.signal.aborted) return;
         const pause = Math.max(pollPause(progress.polls, budget, Math.random()), progress.retryAfterMs ?? 0);
         const leftMs = followed.leftMs - elapsed();
         const isTrusted = tap?.isTrusted ?? false;
         if (leftMs <= pause || elapsed() + pause >= (isTrusted ? streamMs : waitMs)) {
           const attempts = isTrusted && leftMs > pause ? budget.maxAttempts : followed.attempts;
-          yield this.release(following, { ...followed, attempts, leftMs }, progress);
+          yield this.deferOrGiveUp(following, { ...followed, attempts, leftMs }, progress);
           return;
         }
-        yield* this.listen(following, { tap, waiter }, pause);
+        yield* this.followEvents(following, { tap, waiter }, pause);
         if (mirror.isSettled || run.signal.aborted) return;
       }
     } finally {
@@ -124,13 +124,13 @@ export class RemoteFollower {
    * Polls the remote task and yields its changes. A failed poll ends the task if the error says something about the
    * task.
    */
-  private async *poll(following: Following, progress: Progress): AsyncGenerator<TaskUpdate, void> {
+  private async *pollRemote(following: Following, progress: Progress): AsyncGenerator<TaskUpdate, void> {
     const { run, remote, followed, mirror } = following;
     progress.polls++;
     progress.retryAfterMs = undefined;
     try {
-      if (remote.pushes) await this.pushes.forget(run.task.id);
-      const poll = (): ReturnType<Remote['look']> => remote.look(run, followed.remoteTaskId);
+      if (remote.pushes) await this.pushes.deletePush(run.task.id);
+      const poll = (): ReturnType<Remote['poll']> => remote.poll(run, followed.remoteTaskId);
       const { task, pauseMs } = await this.pollLimit.run(remote.callee.id, poll);
       progress.retryAfterMs = pauseMs;
       yield* this.mirrored(following, { task }, progress.polls);
@@ -157,7 +157,7 @@ export class RemoteFollower {
   }
 
   /** Yields the events of the stream for `ms` milliseconds, or until a push; only waits when there is no stream. */
-  private async *listen(
+  private async *followEvents(
     following: Following,
     { tap, waiter }: NewsSources,
     ms: number,
@@ -181,22 +181,22 @@ export class RemoteFollower {
   ): Generator<TaskUpdate, void> {
     for (const update of mirror.updates(event)) {
       const seen = { polls, isEmpty: mirror.isEmpty };
-      yield 'artifact' in update ? update : this.updates.told(update, remote.callee, followed, seen);
+      yield 'artifact' in update ? update : this.updates.relayed(update, remote.callee, followed, seen);
     }
   }
 
   /** Update for a remote task that still runs at the end of a run: defers it, or gives it up at a limit. */
-  private release(following: Following, followed: Followed, progress: Progress): TaskUpdate {
+  private deferOrGiveUp(following: Following, followed: Followed, progress: Progress): TaskUpdate {
     const { callee } = following.remote;
     const next = afterRun({ ...followed, retryAfterMs: progress.retryAfterMs }, this.updates.budget);
     const { polls, lastError } = progress;
     if (next.kind === 'again') return this.updates.defer(followed, { polls, lastError }, next.inMs);
-    void this.tellToStop(following).catch(() => undefined); // the answer changes nothing
+    void this.cancelRemote(following).catch(() => undefined); // the answer changes nothing
     return this.updates.late(callee, followed, { polls, lastError }, next.why);
   }
 
-  private tellToStop({ run, remote, followed }: Following): Promise<unknown> {
-    return remote.stop(run, followed.remoteTaskId);
+  private cancelRemote({ run, remote, followed }: Following): Promise<unknown> {
+    return remote.cancelTask(run, followed.remoteTaskId);
   }
 
   /**
@@ -205,7 +205,7 @@ export class RemoteFollower {
    */
   private async endDenied(following: Following, lastError: string | undefined): Promise<void> {
     const { taskId, remoteTaskId } = following.followed;
-    await this.tellToStop(following)
+    await this.cancelRemote(following)
       .then(() => this.store.close(taskId, remoteTaskId, 'failed', lastError))
       .catch(() => undefined);
   }

@@ -48,7 +48,7 @@ export class RemoteMirror {
   }
 
   private *move({ state: remoteState, message }: Task['status']): Generator<MirroredUpdate, void> {
-    // An unknown state, and a task that waits to begin, count as working (F29).
+    // An unknown state, and a task that waits to begin, count as working.
     const isUnclear = remoteState === 'TASK_STATE_UNSPECIFIED' || remoteState === 'TASK_STATE_SUBMITTED';
     const state = isUnclear ? 'TASK_STATE_WORKING' : remoteState;
     const isSettledState = terminalStates.has(state) || interruptedStates.has(state);

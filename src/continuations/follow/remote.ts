@@ -16,7 +16,7 @@ export interface Callee {
 }
 
 /** Result of a poll. */
-export interface Seen {
+export interface Polled {
   readonly task: Task;
   /** Pause that the remote asks for before the next poll, in milliseconds. */
   readonly pauseMs?: number;
@@ -31,9 +31,9 @@ export interface Remote {
   /** True when it may send pushes that cause polls. */
   readonly pushes: boolean;
   /** Polls the task and returns it in the model of the gateway. */
-  look(asker: Asker, remoteTaskId: string): Promise<Seen>;
+  poll(asker: Asker, remoteTaskId: string): Promise<Polled>;
   /** Cancels the task. */
-  stop(asker: Pick<Asker, 'ctx'>, remoteTaskId: string): Promise<unknown>;
+  cancelTask(asker: Pick<Asker, 'ctx'>, remoteTaskId: string): Promise<unknown>;
   /**
    * Streams the events of the task from now on, for at most `timeoutMs`; absent for a remote that can only be polled.
    */
@@ -54,12 +54,12 @@ export class AgentRemote implements Remote {
   /**
    * Makes the remote for the agent of a call.
    *
-   * @param lookMs timeout of one poll, in milliseconds.
+   * @param pollTimeoutMs timeout of one poll, in milliseconds.
    */
   constructor(
     private readonly client: A2AClientService,
     private readonly call: RemoteCall,
-    private readonly lookMs: number,
+    private readonly pollTimeoutMs: number,
   ) {
     const { card } = call.agent;
     this.callee = calleeOf(call.agent);
@@ -69,11 +69,11 @@ export class AgentRemote implements Remote {
         client.subscribe(ctx, { ...call, signal, taskId, timeoutMs });
   }
 
-  async look({ ctx }: Asker, taskId: string): Promise<Seen> {
-    return { task: await this.client.getTask(ctx, { ...this.call, taskId, timeoutMs: this.lookMs }) };
+  async poll({ ctx }: Asker, taskId: string): Promise<Polled> {
+    return { task: await this.client.getTask(ctx, { ...this.call, taskId, timeoutMs: this.pollTimeoutMs }) };
   }
 
-  stop({ ctx }: Pick<Asker, 'ctx'>, taskId: string): Promise<unknown> {
-    return this.client.cancel(ctx, { ...this.call, taskId, timeoutMs: this.lookMs, signal: undefined });
+  cancelTask({ ctx }: Pick<Asker, 'ctx'>, taskId: string): Promise<unknown> {
+    return this.client.cancel(ctx, { ...this.call, taskId, timeoutMs: this.pollTimeoutMs, signal: undefined });
   }
 }

@@ -6,7 +6,7 @@ import { storableJson } from '../../protocol/jsonrpc.js';
 import type { ServerTask } from '../../protocol/mcp/server-task.js';
 import type { Said } from '../../tasks/executor.port.js';
 import type { UpstreamTasks } from '../../upstreams/upstream-tasks.js';
-import type { Asker, Callee, Remote, Seen } from './remote.js';
+import type { Asker, Callee, Remote, Polled } from './remote.js';
 import type { Told, ToolTask, ToolTaskView } from '../tool-task.types.js';
 
 /**
@@ -24,7 +24,7 @@ interface Waiting {
 export interface Manner {
   readonly callee: Callee;
   /** Timeout of one poll, in milliseconds. */
-  readonly lookMs: number;
+  readonly pollTimeoutMs: number;
   readonly view: ToolTaskView;
   /** Answer of the server when it made the task; used instead of the first poll. */
   readonly first?: ServerTask;
@@ -52,10 +52,10 @@ export class ToolRemote implements Remote {
     this.answered = new Set(task.answered);
   }
 
-  async look({ ctx, signal }: Asker): Promise<Seen> {
+  async poll({ ctx, signal }: Asker): Promise<Polled> {
     const { first } = this;
     this.first = undefined;
-    const ask = { timeoutMs: this.manner.lookMs, signal };
+    const ask = { timeoutMs: this.manner.pollTimeoutMs, signal };
     const polled = first?.status === 'working' ? first : await this.tasks.look(ctx, this.task, ask);
     return {
       task: inModel(polled.taskId, await this.stateOf(polled, { ctx, signal })),
@@ -63,8 +63,8 @@ export class ToolRemote implements Remote {
     };
   }
 
-  stop({ ctx }: Pick<Asker, 'ctx'>): Promise<void> {
-    return this.tasks.cancel(ctx, this.task, { timeoutMs: this.manner.lookMs });
+  cancelTask({ ctx }: Pick<Asker, 'ctx'>): Promise<void> {
+    return this.tasks.cancel(ctx, this.task, { timeoutMs: this.manner.pollTimeoutMs });
   }
 
   private async stateOf(polled: ServerTask, asker: Asker): Promise<Told> {
@@ -82,7 +82,7 @@ export class ToolRemote implements Remote {
         return this.manner.view.ended(storableJson(polled.result!));
       case 'input_required': {
         const open = Object.entries(polled.inputRequests ?? {}).filter(([name]) => !this.answered.has(name));
-        if (this.answered.size + open.length > maxQuestions) throw this.giveUp(asker, tooManyQuestions());
+        if (this.answered.size + open.length > maxQuestions) throw this.cancelFor(asker, tooManyQuestions());
         const questions = storableJson(Object.fromEntries(open));
         const isOpen = open.length > 0 && !(await this.answerNow(questions, asker));
         return isOpen ? this.askCaller(questions, asker) : { state: 'TASK_STATE_WORKING' };
@@ -95,7 +95,7 @@ export class ToolRemote implements Remote {
    * never waits for a person.
    */
   private async answerNow(questions: JsonObject, { ctx, signal }: Asker): Promise<boolean> {
-    const { waiting, lookMs } = this.manner;
+    const { waiting, pollTimeoutMs } = this.manner;
     const isWaiting = waiting !== undefined && !waiting.signal.aborted;
     const answerer = isWaiting ? waiting : { ctx: { ...ctx, peer: undefined }, signal };
     const begun = await this.tasks.answersNow(answerer.ctx, this.task, questions, answerer.signal);
@@ -103,7 +103,7 @@ export class ToolRemote implements Remote {
     const names = Object.keys(questions);
     for (const name of names) this.answered.add(name);
     void begun.answers
-      .then((answers) => this.tasks.answer(ctx, this.task, answers, { timeoutMs: lookMs, signal }))
+      .then((answers) => this.tasks.answer(ctx, this.task, answers, { timeoutMs: pollTimeoutMs, signal }))
       .catch(() => names.forEach((name) => this.answered.delete(name))); // a later poll finds them open
     return true;
   }
@@ -113,13 +113,13 @@ export class ToolRemote implements Remote {
     try {
       return { state: 'TASK_STATE_INPUT_REQUIRED', message: this.manner.view.asks(questions) };
     } catch (error) {
-      throw this.giveUp(asker, error);
+      throw this.cancelFor(asker, error);
     }
   }
 
   /** Cancels the remote task because no answer will come; returns the error. */
-  private giveUp(asker: Asker, why: unknown): unknown {
-    void this.stop(asker).catch(() => undefined);
+  private cancelFor(asker: Asker, why: unknown): unknown {
+    void this.cancelTask(asker).catch(() => undefined);
     return why;
   }
 }

@@ -23,14 +23,14 @@ export class PushDoor {
   /** Drops the body and stores the push before it resolves. Throws `too_large` when the body is too long. */
   async receive(key: PushKey, request: DoorRequest): Promise<void> {
     if (!request.readableEnded) await readText(request, this.settings.RIALTO_MAX_BODY_BYTES);
-    if (await this.pushes.remember(key)) await this.notify(key.taskId);
+    if (await this.pushes.storePush(key)) await this.announcePush(key.taskId);
   }
 
   /**
    * Announces a stored push. The sweeper announces a push again while it is stored, so that a lost notice is
    * repaired.
    */
-  async notify(taskId: string): Promise<void> {
+  async announcePush(taskId: string): Promise<void> {
     this.notices.tell(undefined, 'continuation.rung', { taskId });
     await this.tasks.wake(taskId, true);
   }

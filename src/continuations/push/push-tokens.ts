@@ -49,7 +49,7 @@ export class PushTokens {
   }
 
   /** Decodes a token; undefined for text that is not a token of this deployment. */
-  open(token: string): PushKey | undefined {
+  openToken(token: string): PushKey | undefined {
     if (!tokenPattern.test(token)) return undefined;
     const bytes = Buffer.from(token, 'base64url');
     // The last character has unused bits: reject all other spellings of one token.

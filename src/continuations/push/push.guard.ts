@@ -15,7 +15,7 @@ export class PushGuard implements CanActivate {
 
   canActivate(host: ExecutionContext): boolean {
     const request = host.switchToHttp().getRequest<PushRequest>();
-    request.pushedFor = this.tokens.open(request.params.token ?? '');
+    request.pushedFor = this.tokens.openToken(request.params.token ?? '');
     if (!request.pushedFor) throw new RialtoError('unauthenticated');
     return true;
   }

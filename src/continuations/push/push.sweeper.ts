@@ -19,8 +19,8 @@ export class PushSweeper implements Sweeper {
   ) {}
 
   async sweep(): Promise<void> {
-    const unheard = await this.pushes.unheard(perSweep);
-    await Promise.all(unheard.map((taskId) => this.door.notify(taskId)));
+    const unheard = await this.pushes.findUnheard(perSweep);
+    await Promise.all(unheard.map((taskId) => this.door.announcePush(taskId)));
     await this.pushes.dropOld(storedMs);
   }
 }

@@ -57,7 +57,7 @@ export class ContinuationEntity {
   @Column('text')
   status: ContinuationStatus;
 
-  /** How often a worker resumed it; polls are not counted here (requirements C6). */
+  /** How often a worker resumed it; polls are not counted here. */
   @Column('integer', { default: 0 })
   attempts: number;
 

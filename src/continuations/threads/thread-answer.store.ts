@@ -7,6 +7,7 @@ import { noTimeByKey } from '../../platform/database/by-key.js';
 import { isUniqueViolation, Pg } from '../../platform/database/pg.js';
 import { isFree, Presence } from '../../platform/database/presence.js';
 import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
+import { later, type SqlParams } from '../../platform/database/sql.js';
 import { UrlQueries } from '../../platform/secrets/url-queries.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { Receipt } from './thread-plan.js';
@@ -17,16 +18,16 @@ const leaseMs = 30_000;
 /** Answer that this process has claimed and sends. */
 export interface ClaimedAnswer {
   readonly id: string;
-  readonly org_id: string;
-  readonly task_id: string;
+  readonly orgId: string;
+  readonly taskId: string;
   readonly url: string;
-  readonly thread_id: string;
+  readonly threadId: string;
   readonly token: string | null;
   readonly payload: JsonObject | null;
-  readonly owns_progress: boolean;
+  readonly ownsProgress: boolean;
   readonly attempts: number;
   readonly receipt: JsonObject | null;
-  readonly lease_epoch: number;
+  readonly leaseEpoch: number;
 }
 
 export interface DueAnswer {
@@ -35,38 +36,45 @@ export interface DueAnswer {
   readonly origin: string;
 }
 
-const hold: RowStatement = {
+const holdStatement: RowStatement = {
   name: 'thread-hold',
-  sql: (rows) => `insert into thread_answers (id, org_id, task_id, url, thread_id, thread_key, token)
-    select id, org_id, task_id, url, thread_id, thread_key, token from jsonb_to_recordset(${rows}) as r(
+  sql: (rows) => `
+    insert into thread_answers (id, org_id, task_id, url, thread_id, thread_key, token)
+    select id, org_id, task_id, url, thread_id, thread_key, token
+    from jsonb_to_recordset(${rows}) as r(
       id uuid, org_id uuid, task_id uuid, url text, thread_id text, thread_key text, token text)`,
 };
 
 const releaseStatement: RowStatement = {
   name: 'thread-let-go',
-  sql: (rows) => `update thread_answers a set status = r.status, next_at = now(),
-      token = case when r.status = 'waiting' then a.token end, ended_at = case when r.status = 'waiting' then null else now() end
-    from jsonb_to_recordset(${rows}) as r(task_id uuid, status text) where a.task_id = r.task_id and a.status = 'held'`,
+  sql: (rows) => `
+    update thread_answers a
+    set status = r.status, next_at = now(), token = case when r.status = 'waiting' then a.token end,
+      ended_at = case when r.status = 'waiting' then null else now() end
+    from jsonb_to_recordset(${rows}) as r(task_id uuid, status text)
+    where a.task_id = r.task_id and a.status = 'held'`,
 };
 
 const origin = `substring(a.url from '^[^:]+://[^/?#]+')`;
-const hasOwner = `exists (select from thread_answers o where o.org_id = a.org_id and o.thread_key = a.thread_key and o.owns_progress)`;
-/** Parameters of the claiming process: the one with its id, and the one that says which leases it may judge. */
-type By = Parameters<typeof isFree>[1];
+const hasOwner = `exists (
+    select
+    from thread_answers o
+    where o.org_id = a.org_id and o.thread_key = a.thread_key and o.owns_progress
+  )`;
 /**
  * SQL condition for due answers. When the task, or the wait of its caller, has ended, no pause applies. Progress
  * of a task is sent only by the owner of the progress message of the thread.
  */
-const mayBeDue = (by: By): string => `${isFree('a', by)} and case
+const mayBeDue = `${isFree('a', { self: ':self', trust: ':trust' })} and case
     when a.status in ('delivering', 'received') then a.next_at <= now()
     when t.id is null or t.status_state not in ('submitted', 'working') then true
     when a.status <> 'waiting' or a.next_at > now() then false
     when a.owns_progress then t.seq > a.seq
-    else not ${hasOwner} end`;
-const isDue = (by: By): string => `a.ended_at is null and ${mayBeDue(by)}`;
-const isDueByKey = (by: By): string => `${noTimeByKey('a.ended_at')} and ${mayBeDue(by)}`;
-const withTasks = 'thread_answers a left join a2a_tasks t on t.id = a.task_id';
-const whereClaimed = `where id = $1 and lease_epoch = $2 and ${noTimeByKey('ended_at')}`;
+    else not ${hasOwner}
+  end`;
+const withTasks = `thread_answers a
+  left join a2a_tasks t on t.id = a.task_id`;
+const isClaimed = `id = :id and lease_epoch = :epoch and ${noTimeByKey('ended_at')}`;
 const released = 'lease_owner = null, lease_until = null';
 const ended = `token = null, payload = null, owns_progress = false, ended_at = now(), ${released}`;
 
@@ -75,7 +83,7 @@ const ended = `token = null, payload = null, owns_progress = false, ended_at = n
  *
  * @param to `answered` when the caller got the answer itself.
  */
-export function lettingGo(taskId: string, to: 'waiting' | 'answered'): RowChange {
+export function endingWait(taskId: string, to: 'waiting' | 'answered'): RowChange {
   return { statement: releaseStatement, row: { task_id: taskId, status: to } };
 }
 
@@ -112,11 +120,11 @@ export class ThreadAnswerStore {
       thread_key: createHash('sha256').update(`${thread.url}\n${threadId}`).digest('base64url'),
       token: secret === undefined ? null : this.vault.seal(secret, { table: 'thread_answers', row: id, org }),
     };
-    return { statement: hold, row };
+    return { statement: holdStatement, row };
   }
 
   /** URL and token to send an answer with. Throws the errors of the vault. */
-  addressOf({ id, org_id: org, url, token }: ClaimedAnswer): { readonly url: string; readonly token?: string } {
+  openAddress({ id, orgId: org, url, token }: ClaimedAnswer): { readonly url: string; readonly token?: string } {
     if (token === null) return { url };
     const secret = this.vault.open(token, { table: 'thread_answers', row: id, org }).reveal();
     if (!UrlQueries.isHidden(url)) return { url, token: secret };
@@ -130,31 +138,49 @@ export class ThreadAnswerStore {
    * @param but origins that get no more posts now.
    */
   findDue(limit: number, but: readonly string[] = []): Promise<DueAnswer[]> {
-    return this.pg.rows<DueAnswer & Record<string, unknown>>(
+    return this.pg.rows<DueAnswer>(
       'thread-due',
-      `select a.id, ${origin} as origin from ${withTasks} where ${isDue({ self: '$3', trust: '$4' })} and ${origin} <> all($2::text[]) order by a.next_at limit $1`,
-      [limit, but, this.presence.id, this.presence.trust],
+      `
+      select a.id, ${origin} as origin
+      from ${withTasks}
+      where a.ended_at is null and ${mayBeDue} and ${origin} <> all(:but::text[])
+      order by a.next_at
+      limit :limit`,
+      { limit, but, self: this.presence.id, trust: this.presence.trust },
     );
   }
 
   /** Claims a due answer that no process has claimed; undefined when there is none. */
   async claim(id: string): Promise<ClaimedAnswer | undefined> {
-    const [row] = await this.pg.rows<ClaimedAnswer & Record<string, unknown>>(
+    const [row] = await this.pg.rows<ClaimedAnswer>(
       'thread-claim',
-      `update thread_answers c set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = c.lease_epoch + 1
-       from (select a.id from ${withTasks} where a.id = $1 and ${isDueByKey({ self: '$2', trust: '$3' })} for update of a skip locked) due where c.id = due.id
-       returning c.id, c.org_id, c.task_id, c.url, c.thread_id, c.token, c.payload, c.owns_progress, c.attempts, c.receipt, c.lease_epoch`,
-      [id, this.presence.id, this.presence.trust],
+      `
+      update thread_answers c
+      set lease_owner = :self, lease_until = ${later(leaseMs)}, lease_epoch = c.lease_epoch + 1
+      from (
+        select a.id
+        from ${withTasks}
+        where a.id = :id and ${noTimeByKey('a.ended_at')} and ${mayBeDue}
+        for update of a skip locked
+      ) due
+      where c.id = due.id
+      returning c.id, c.org_id as "orgId", c.task_id as "taskId", c.url, c.thread_id as "threadId", c.token, c.payload,
+        c.owns_progress as "ownsProgress", c.attempts, c.receipt, c.lease_epoch as "leaseEpoch"`,
+      { id, self: this.presence.id, trust: this.presence.trust },
     );
     return row;
   }
 
   /** Makes the answer the owner of the progress message of its thread. False when another answer owns it. */
-  async own({ id, lease_epoch: epoch }: ClaimedAnswer): Promise<boolean> {
+  async ownProgress({ id, leaseEpoch: epoch }: ClaimedAnswer): Promise<boolean> {
     const set = this.pg.rows(
       'thread-own',
-      `update thread_answers a set owns_progress = true where a.id = $1 and a.lease_epoch = $2 and a.status = 'waiting' and not ${hasOwner} returning a.id`,
-      [id, epoch],
+      `
+      update thread_answers a
+      set owns_progress = true
+      where a.id = :id and a.lease_epoch = :epoch and a.status = 'waiting' and not ${hasOwner}
+      returning a.id`,
+      { id, epoch },
     );
     const rows = await set.catch((error: unknown) => {
       if (isUniqueViolation(error, 'uq_thread_answers_progress')) return [];
@@ -164,11 +190,15 @@ export class ThreadAnswerStore {
   }
 
   /** Stores that the thread knows the task up to this event; the next update follows `pauseMs` later or more. */
-  told({ id, lease_epoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<boolean> {
-    return this.changed(
+  recordProgress({ id, leaseEpoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<boolean> {
+    return this.change(
       'thread-told',
-      `update thread_answers set seq = $3, next_at = now() + $4 * interval '1 millisecond', ${released} ${whereClaimed}`,
-      [id, epoch, seq, pauseMs],
+      `
+      update thread_answers
+      set seq = :seq, next_at = ${later(':pauseMs')}, ${released}
+      where ${isClaimed}
+      returning id`,
+      { id, epoch, seq, pauseMs },
     );
   }
 
@@ -176,46 +206,66 @@ export class ThreadAnswerStore {
    * Stores the body before the first byte is sent; each attempt sends the same body. False when another process has
    * claimed the answer since.
    */
-  deliver({ id, lease_epoch: epoch }: ClaimedAnswer, payload: JsonObject): Promise<boolean> {
-    return this.changed(
+  beginDelivery({ id, leaseEpoch: epoch }: ClaimedAnswer, payload: JsonObject): Promise<boolean> {
+    return this.change(
       'thread-deliver',
-      `update thread_answers set status = 'delivering', payload = coalesce(payload, $3), attempts = attempts + 1, owns_progress = false ${whereClaimed}`,
-      [id, epoch, JSON.stringify(payload)],
+      `
+      update thread_answers
+      set status = 'delivering', payload = coalesce(payload, :payload), attempts = attempts + 1, owns_progress = false
+      where ${isClaimed}
+      returning id`,
+      { id, epoch, payload: JSON.stringify(payload) },
     );
   }
 
   /** Stores the receipt; the answer is never sent again. */
-  keepReceipt({ id, lease_epoch: epoch }: ClaimedAnswer, receipt: Receipt): Promise<boolean> {
-    return this.changed(
+  keepReceipt({ id, leaseEpoch: epoch }: ClaimedAnswer, receipt: Receipt): Promise<boolean> {
+    return this.change(
       'thread-receipt',
-      `update thread_answers set status = 'received', receipt = $3 ${whereClaimed}`,
-      [id, epoch, JSON.stringify(receipt)],
+      `
+      update thread_answers
+      set status = 'received', receipt = :receipt
+      where ${isClaimed}
+      returning id`,
+      { id, epoch, receipt: JSON.stringify(receipt) },
     );
   }
 
   /** Ends an answer with a receipt. */
-  finish({ id, lease_epoch: epoch }: ClaimedAnswer): Promise<boolean> {
-    return this.changed(
+  finish({ id, leaseEpoch: epoch }: ClaimedAnswer): Promise<boolean> {
+    return this.change(
       'thread-finish',
-      `update thread_answers set status = 'delivered', ${ended} ${whereClaimed} and receipt is not null`,
-      [id, epoch],
+      `
+      update thread_answers
+      set status = 'delivered', ${ended}
+      where ${isClaimed} and receipt is not null
+      returning id`,
+      { id, epoch },
     );
   }
 
-  defer({ id, lease_epoch: epoch }: ClaimedAnswer, inMs: number, lastError: string): Promise<boolean> {
-    return this.changed(
+  defer({ id, leaseEpoch: epoch }: ClaimedAnswer, inMs: number, lastError: string): Promise<boolean> {
+    return this.change(
       'thread-put-off',
-      `update thread_answers set next_at = now() + $3 * interval '1 millisecond', last_error = $4, ${released} ${whereClaimed}`,
-      [id, epoch, inMs, lastError],
+      `
+      update thread_answers
+      set next_at = ${later(':inMs')}, last_error = :lastError, ${released}
+      where ${isClaimed}
+      returning id`,
+      { id, epoch, inMs, lastError },
     );
   }
 
   /** Ends an answer that is given up. */
-  bury({ id, lease_epoch: epoch }: ClaimedAnswer, reason: string): Promise<boolean> {
-    return this.changed(
+  bury({ id, leaseEpoch: epoch }: ClaimedAnswer, reason: string): Promise<boolean> {
+    return this.change(
       'thread-bury',
-      `update thread_answers set status = 'dead', last_error = $3, ${ended} ${whereClaimed}`,
-      [id, epoch, reason],
+      `
+      update thread_answers
+      set status = 'dead', last_error = :reason, ${ended}
+      where ${isClaimed}
+      returning id`,
+      { id, epoch, reason },
     );
   }
 
@@ -223,14 +273,23 @@ export class ThreadAnswerStore {
   async dropEnded(days: number, limit: number): Promise<number> {
     const rows = await this.pg.rows(
       'thread-retention',
-      `delete from thread_answers where id in (
-         select id from thread_answers where ended_at < now() - make_interval(days => $1::int) order by ended_at limit $2) returning id`,
-      [days, limit],
+      `
+      delete from thread_answers
+      where id in (
+        select id
+        from thread_answers
+        where ended_at < now() - make_interval(days => :days::int)
+        order by ended_at
+        limit :limit
+      )
+      returning id`,
+      { days, limit },
     );
     return rows.length;
   }
 
-  private async changed(name: string, sql: string, values: unknown[]): Promise<boolean> {
-    return (await this.pg.rows(name, `${sql} returning id`, values)).length > 0;
+  /** Runs an update of one answer. False when it changed nothing, because another process has claimed the answer. */
+  private async change(name: string, update: string, params: SqlParams): Promise<boolean> {
+    return (await this.pg.rows(name, update, params)).length > 0;
   }
 }

@@ -1,4 +1,4 @@
-import { answerOf, mostTries, progressOf, verdictOf } from './thread-plan.js';
+import { answerBody, mostTries, progressBody, verdictOf } from './thread-plan.js';
 
 const ids = { id: 'mark', threadId: 'general' };
 const task = (state: string, parts: object[] = [], statusParts: object[] = []): never =>
@@ -40,23 +40,23 @@ describe('plan of a thread answer', () => {
 
   it('sends the text of the agent, cut to 16,000 characters', () => {
     const head = { id: 'mark', thread: 'general', taskId: 'task', agent: 'far' };
-    expect(answerOf(task('TASK_STATE_COMPLETED', [{ text: 'one' }, { data: 1 }], [{ text: 'two' }]), ids)).toEqual({
+    expect(answerBody(task('TASK_STATE_COMPLETED', [{ text: 'one' }, { data: 1 }], [{ text: 'two' }]), ids)).toEqual({
       ...head,
       type: 'answer',
       state: 'completed',
       text: 'one\ntwo',
     });
-    expect(answerOf(task('TASK_STATE_COMPLETED', [{ data: { n: 1 } }]), ids).text).toBe('{"n":1}');
+    expect(answerBody(task('TASK_STATE_COMPLETED', [{ data: { n: 1 } }]), ids).text).toBe('{"n":1}');
     const pieces = [{ text: 'on' }, { text: 'e' }];
-    expect(answerOf(task('TASK_STATE_COMPLETED', pieces, [{ text: 'one' }]), ids).text).toBe('one');
-    expect(answerOf(task('TASK_STATE_CANCELED'), ids).text).toBe('The task ended as canceled.');
-    expect(answerOf(task('TASK_STATE_COMPLETED', [{ text: 'x'.repeat(20_000) }]), ids).text).toHaveLength(16_000);
-    expect(progressOf(task('TASK_STATE_WORKING', [{ text: 'part' }]), ids)).toEqual({
+    expect(answerBody(task('TASK_STATE_COMPLETED', pieces, [{ text: 'one' }]), ids).text).toBe('one');
+    expect(answerBody(task('TASK_STATE_CANCELED'), ids).text).toBe('The task ended as canceled.');
+    expect(answerBody(task('TASK_STATE_COMPLETED', [{ text: 'x'.repeat(20_000) }]), ids).text).toHaveLength(16_000);
+    expect(progressBody(task('TASK_STATE_WORKING', [{ text: 'part' }]), ids)).toEqual({
       ...head,
       type: 'progress',
       state: 'working',
       text: 'The agent far still works on it.',
     });
-    expect(progressOf(task('TASK_STATE_WORKING', [], [{ text: 'half' }]), ids).text).toBe('half');
+    expect(progressBody(task('TASK_STATE_WORKING', [], [{ text: 'half' }]), ids).text).toBe('half');
   });
 });

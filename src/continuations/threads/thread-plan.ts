@@ -1,4 +1,4 @@
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { retryAfterMs, spread } from '../../kernel/backoff.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
 import { artifactsText } from '../../protocol/a2a/artifact-text.js';
 import type { Part } from '../../protocol/a2a/model.js';
@@ -27,7 +27,6 @@ export type ThreadVerdict =
 const [second, minute] = [1_000, 60_000];
 /** Seven attempts within three quarters of an hour: a reader of the thread does not wait until the next day. */
 const delays = [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 30 * minute];
-const jitter = 0.2;
 
 /** Attempts for each answer. */
 export const mostTries = delays.length + 1;
@@ -50,49 +49,46 @@ export function verdictOf(
   const delay = delays[attempt - 1];
   if (delay === undefined) return { kind: 'dead', why: 'exhausted' };
   const requestedMs = retryAfterMs(retryAfter, now) ?? 0;
-  return {
-    kind: 'again',
-    inMs: Math.round(Math.max(delay * (1 - jitter + 2 * jitter * chance), Math.min(requestedMs, 2 * delay))),
-  };
+  return { kind: 'again', inMs: Math.round(Math.max(spread(delay, chance), Math.min(requestedMs, 2 * delay))) };
 }
 
 /** Same limit as in agent-native (AN-72). */
 const longestText = 16_000;
 
-type Told = Pick<StoredTask, 'id' | 'agentName' | 'state' | 'statusMessage' | 'artifacts'>;
+type ToldTask = Pick<StoredTask, 'id' | 'agentName' | 'state' | 'statusMessage' | 'artifacts'>;
 
 /**
  * Body of the answer: the same for every attempt.
  *
  * @param id the idempotency key of the answer.
  */
-export function answerOf(task: Told, { id, threadId }: { id: string; threadId: string }): JsonObject {
+export function answerBody(task: ToldTask, { id, threadId }: { id: string; threadId: string }): JsonObject {
   const statusParts = task.statusMessage?.parts ?? [];
-  const texts = new Set([artifactsText(task.artifacts), textOf(statusParts)].filter((each) => each !== ''));
-  const text = [...texts].join('\n') || dataOf([...task.artifacts.flatMap(({ parts }) => parts), ...statusParts]);
-  return bodyOf('answer', task, { id, threadId, text: text || `The task ended as ${wordOf(task.state)}.` });
+  const texts = new Set([artifactsText(task.artifacts), partsText(statusParts)].filter((each) => each !== ''));
+  const text = [...texts].join('\n') || partsData([...task.artifacts.flatMap(({ parts }) => parts), ...statusParts]);
+  return threadBody('answer', task, { id, threadId, text: text || `The task ended as ${wordOf(task.state)}.` });
 }
 
 /** Body of the progress message for the current state of the task. */
-export function progressOf(task: Told, { id, threadId }: { id: string; threadId: string }): JsonObject {
+export function progressBody(task: ToldTask, { id, threadId }: { id: string; threadId: string }): JsonObject {
   const statusParts = task.statusMessage?.parts ?? [];
-  const text = textOf(statusParts) || dataOf(statusParts);
-  return bodyOf('progress', task, { id, threadId, text: text || `The agent ${task.agentName} still works on it.` });
+  const text = partsText(statusParts) || partsData(statusParts);
+  return threadBody('progress', task, { id, threadId, text: text || `The agent ${task.agentName} still works on it.` });
 }
 
-function bodyOf(
+function threadBody(
   type: 'answer' | 'progress',
-  { id: taskId, agentName: agent, state }: Told,
+  { id: taskId, agentName: agent, state }: ToldTask,
   { id, threadId: thread, text }: { id: string; threadId: string; text: string },
 ): JsonObject {
   const shown = text.length > longestText ? storableText(text, longestText - 1) : text;
   return { id, type, thread, taskId, agent, state: wordOf(state), text: shown };
 }
 
-function textOf(parts: readonly Part[]): string {
+function partsText(parts: readonly Part[]): string {
   return parts.flatMap(({ text }) => text ?? []).join('\n');
 }
 
-function dataOf(parts: readonly Part[]): string {
+function partsData(parts: readonly Part[]): string {
   return parts.flatMap(({ data }) => (data === undefined ? [] : JSON.stringify(data))).join('\n');
 }

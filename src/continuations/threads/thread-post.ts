@@ -59,7 +59,7 @@ export class ThreadPost {
     const { status } = answer;
     if (status < 200 || status >= 300)
       return { status, error: `status_${status}`, retryAfter: answer.headers['retry-after'] };
-    const messageId = idOf(answer.body.toString());
+    const messageId = messageIdOf(answer.body.toString());
     // A receiver may echo the token as its message id: such an id is not stored.
     return { status, ...(messageId !== undefined && !containsToken(messageId, token) && { messageId }) };
   }
@@ -68,7 +68,7 @@ export class ThreadPost {
 const containsToken = (text: string, token = ''): boolean => token !== '' && text.includes(token);
 
 /** Reads the `id` of a JSON reply. */
-function idOf(reply: string): string | undefined {
+function messageIdOf(reply: string): string | undefined {
   const parsed = parseJson(reply);
   const id = parsed.ok && isJsonObject(parsed.value) ? parsed.value.id : undefined;
   return typeof id === 'string' && id !== '' && id.length <= longestId ? storableText(id) : undefined;

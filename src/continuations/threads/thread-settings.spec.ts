@@ -1,5 +1,6 @@
 import { ThreadDeliverer } from './thread-deliverer.js';
 import { ThreadPost } from './thread-post.js';
+import { ThreadSender } from './thread-sender.js';
 
 describe('(N14) AN-69 settings of threads', () => {
   it('waits for a receiver for A2A_CONTINUATION_SEND_TIMEOUT_MS', async () => {
@@ -19,19 +20,20 @@ describe('(N14) AN-69 settings of threads', () => {
     'retries to write a receipt %i times, as set in A2A_CONTINUATION_RECEIPT_RETRIES',
     async (retries) => {
       let writes = 0;
-      const claimed = { id: 'a', task_id: 't', attempts: 0, receipt: null, payload: {} };
+      const claimed = { id: 'a', taskId: 't', attempts: 0, receipt: null, payload: {} };
       const answers = {
         claim: () => Promise.resolve(claimed),
-        deliver: () => Promise.resolve(true),
-        addressOf: () => ({ url: 'https://a.example' }),
+        beginDelivery: () => Promise.resolve(true),
+        openAddress: () => ({ url: 'https://a.example' }),
         keepReceipt: () => Promise.reject(new Error(`away ${++writes}`)),
       };
       const post = { send: () => Promise.resolve({ status: 200 }) };
       const log = { warn: () => undefined };
       const settings = { A2A_CONTINUATION_RECEIPT_RETRIES: retries };
       const tasks = { task: () => Promise.resolve(undefined) };
-      const all = [answers, tasks, post, {}, log, settings] as unknown as ConstructorParameters<typeof ThreadDeliverer>;
-      await expect(new ThreadDeliverer(...all).run('a')).rejects.toThrow(`away ${retries + 1}`);
+      const sender = new ThreadSender(answers as never, post as never, {} as never, log as never, settings);
+      const deliverer = new ThreadDeliverer(answers as never, tasks as never, sender, log as never);
+      await expect(deliverer.deliver('a')).rejects.toThrow(`away ${retries + 1}`);
       expect(writes).toBe(retries + 1);
     },
   );

@@ -17,6 +17,6 @@ export class ThreadSweeper implements Sweeper {
   async sweep(): Promise<void> {
     const { room, busyOrigins } = this.deliverer;
     if (room <= 0) return;
-    for (const due of await this.answers.findDue(room, busyOrigins)) this.deliverer.begin(due);
+    for (const due of await this.answers.findDue(room, busyOrigins)) this.deliverer.beginDelivery(due);
   }
 }

@@ -18,14 +18,14 @@ export type Era = 'legacy' | 'hot' | 'modern';
  * classifier.
  */
 export function eraOf(headers: IncomingHttpHeaders, body: unknown): Era {
-  const version = textOf(headers['mcp-protocol-version']);
-  const method = textOf(headers['mcp-method']);
+  const version = headerText(headers['mcp-protocol-version']);
+  const method = headerText(headers['mcp-method']);
   const claim = claimOf(body);
   if (claim === undefined && method === undefined && (version === undefined || isLegacyVersion(version)))
     return 'legacy';
-  if (version === modernVersion && isJsonObject(body) && isPlain(body, method, textOf(headers['mcp-name'])))
+  if (version === modernVersion && isJsonObject(body) && isPlain(body, method, headerText(headers['mcp-name'])))
     return 'hot';
-  const mcpNameHeader = textOf(headers['mcp-name']);
+  const mcpNameHeader = headerText(headers['mcp-name']);
   const { kind } = classifyInboundRequest({
     httpMethod: 'POST',
     protocolVersionHeader: version,
@@ -93,6 +93,6 @@ function claimOf(body: unknown): unknown {
   return isJsonObject(meta) ? meta[metaKeys.protocolVersion] : undefined;
 }
 
-function textOf(header: string | string[] | undefined): string | undefined {
+function headerText(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }

@@ -26,7 +26,9 @@ export const gatewayFace: Face = {
   },
   extensions: { [tasksExtension]: {} },
   instructions:
-    'Each tool calls a skill of a remote A2A agent, or a tool of an MCP server; list_agents and send_to_agent reach the agents of this gateway. A result with a taskId is a task that continues at the agent.',
+    'Each tool calls a skill of a remote A2A agent, or a tool of an MCP server; ' +
+    'list_agents and send_to_agent reach the agents of this gateway. ' +
+    'A result with a taskId is a task that continues at the agent.',
 };
 
 const faces = new WeakMap<RegisteredServer, Face>();

@@ -30,7 +30,7 @@ export class LegacyPeers {
   ) {}
 
   /** Returns undefined for a client that does not read streams. */
-  of(
+  peerOf(
     session: McpSession | undefined,
     reply: McpReply,
     progressToken: Json | undefined,
@@ -52,7 +52,7 @@ export class LegacyPeers {
             new RialtoError('unavailable', { message: 'a client without a session cannot be asked' }),
           );
         const send = (request: JsonObject): void => reply.say(request);
-        return this.questions.ask(session.id, send, { method, params }, signal);
+        return this.questions.askClient(session.id, send, { method, params }, signal);
       },
       tell: (method, params) =>
         method === 'notifications/progress' ? relay(params) : reply.say({ jsonrpc: '2.0', method, params }),
@@ -68,7 +68,7 @@ export class LegacyPeers {
    * Publishes that the client's roots changed; each process informs its servers over the connections that it has for
    * this client.
    */
-  rootsChanged({ org }: CallContext, { id, capabilities: { roots } }: McpSession): void {
+  forwardRootsChange({ org }: CallContext, { id, capabilities: { roots } }: McpSession): void {
     if (isJsonObject(roots) && roots.listChanged === true)
       this.notices.tell(undefined, 'mcp.roots-changed', { orgId: org.id, sessionId: id });
   }

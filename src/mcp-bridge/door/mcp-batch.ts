@@ -63,7 +63,9 @@ function refusedAnswer(id: JsonRpcId, max: number): string {
   return failure(
     id,
     new RialtoError('too_large', {
-      message: `the answers of a batch have at most ${max} characters: this request was served, but its answer is omitted`,
+      message:
+        `the answers of a batch have at most ${max} characters: ` +
+        'this request was served, but its answer is omitted',
       hint: 'send requests with large answers one by one',
     }),
   );

@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isDatabaseAway } from '../../platform/database/outage.js';
-import { parseExact } from '../../protocol/exact-integers.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
@@ -15,20 +14,27 @@ import {
 } from '../../protocol/jsonrpc.js';
 import { relayedMeta } from '../../protocol/mcp/request-meta.js';
 import { serves, type Face } from './face.js';
-import { pageText } from '../tools/list-page.js';
-import { ServerFeatures } from '../features/server-features.js';
+import { legacyText, type McpResult } from './mcp-result.js';
+import { ServerFeatures, type FeatureList } from '../features/server-features.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
-import { readToolCall } from '../tools/tools.service.js';
-import { ToolSet } from '../tools/tool-set.js';
-import { metaKeys } from '../../protocol/mcp/meta.js';
+import { McpTasks } from '../tools/mcp-tasks.js';
+import { ToolLists } from '../tools/tool-lists.js';
+import { readToolCall, ToolRouter } from '../tools/tool-router.js';
 
+/** Members with the items of the lists, by the methods that list them. */
+const lists: Readonly<Record<string, 'tools' | FeatureList | undefined>> = {
+  'tools/list': 'tools',
+  'resources/list': 'resources',
+  'resources/templates/list': 'resourceTemplates',
+  'prompts/list': 'prompts',
+};
 const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
 /** The JSON text of a response, and the error code when it is an error. */
 export interface McpResponse {
   readonly text: string;
   readonly errorCode?: number;
-  /** HTTP status when it is not 200: the gateway's database is not available, as on every door (R4). */
+  /** HTTP status when it is not 200: the gateway's database is not available, as on every door. */
   readonly status?: 503;
 }
 
@@ -58,50 +64,31 @@ export function isLegacyVersion(version: string): boolean {
   return legacyVersions.includes(version);
 }
 
-/** Start of the text of a result that states its type: a task handle, or questions. Every other result is complete. */
-const typedStart = '{"resultType":"';
-
-/**
- * Returns the JSON text of a result in the 2026-07-28 revision; clients may not cache lists, because they depend on
- * the caller.
- */
-export function modernResult({ serverInfo }: Face, method: string, text: string): string {
-  const caching = method === 'tools/list' ? '"ttlMs":0,"cacheScope":"private",' : '';
-  const type = text.startsWith(typedStart) ? '' : '"resultType":"complete",';
-  const added = { [metaKeys.serverInfo]: serverInfo };
-  const [rest, meta] = method === 'tools/call' && text.includes('"_meta":') ? apart(text, added) : [text, added];
-  return `${rest.slice(0, -1)},${caching}${type}"_meta":${JSON.stringify(meta)}}`;
-}
-
-/** Splits a result into its text without `_meta`, and its own `_meta` joined with the gateway's. */
-function apart(text: string, added: JsonObject): [rest: string, meta: JsonObject] {
-  const { _meta, ...rest } = parseExact(text) as JsonObject;
-  return [JSON.stringify(rest), { ...(isJsonObject(_meta) ? _meta : undefined), ...added }];
-}
-
 /** Serves the messages of the 2025 era: one JSON text for each request, none for a notification. */
 @Injectable()
 export class McpDispatch {
   constructor(
-    private readonly tools: ToolSet,
+    private readonly lists: ToolLists,
+    private readonly router: ToolRouter,
+    private readonly tasks: McpTasks,
     private readonly features: ServerFeatures,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Responds to a request; `shape` may change the text of a result. Never throws. */
+  /** Responds to a request; `write` writes the text of its result. Never throws. */
   respond(
     exchange: McpExchange,
     request: JsonRpcRequest & { id: JsonRpcId },
-    shape?: (method: string, text: string) => string,
+    write: (result: McpResult) => string = legacyText,
   ): Promise<McpResponse> {
-    return this.answer(exchange, request, async () => {
-      const plain = await this.result(exchange, request);
-      return plain === undefined || !shape ? plain : shape(request.method, plain);
+    return this.answerWith(exchange, request, async () => {
+      const result = await this.result(exchange, request);
+      return result && write(result);
     });
   }
 
   /** Responds with the result of `work`; undefined means that the method does not exist. Never throws. */
-  async answer(
+  async answerWith(
     { ctx }: McpExchange,
     { id, method }: JsonRpcRequest & { id: JsonRpcId },
     work: () => Promise<string | undefined>,
@@ -119,41 +106,39 @@ export class McpDispatch {
     }
   }
 
-  /** Returns the JSON text of a result; undefined for an unknown method. Throws RialtoError. */
-  async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<string | undefined> {
-    const { options, face, takesTasks } = exchange;
+  /** Returns the result of a request; undefined for an unknown method. Throws RialtoError. */
+  async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<McpResult | undefined> {
+    const { options, face } = exchange;
     const meta = relayedMeta(params);
     const ctx = meta ? { ...exchange.ctx, meta } : exchange.ctx;
     switch (method) {
       case 'initialize': {
         const protocolVersion = negotiate(isJsonObject(params) ? params.protocolVersion : undefined);
         const { capabilities, serverInfo, instructions } = face;
-        return JSON.stringify({ protocolVersion, capabilities, serverInfo, instructions });
+        return { kind: 'value', value: { protocolVersion, capabilities, serverInfo, instructions } };
       }
       case 'ping':
-        return '{}';
+        return { kind: 'value', value: {} };
     }
     if (!serves(face, method)) return undefined;
+    const list = lists[method];
+    if (list === 'tools')
+      return { kind: 'page', list, page: await this.lists.listTools(ctx, options, cursorOf(params)) };
+    if (list) return { kind: 'page', list, page: await this.features.list(ctx, list, options, cursorOf(params)) };
     switch (method) {
-      case 'tools/call':
-        return JSON.stringify(await this.tools.call(ctx, readToolCall(params), { only: options.only, takesTasks }));
-      case 'tools/list':
-        return pageText('tools', await this.tools.list(ctx, options, cursorOf(params)));
-      case 'resources/list':
-        return pageText('resources', await this.features.list(ctx, 'resources', options, cursorOf(params)));
-      case 'resources/templates/list':
-        return pageText(
-          'resourceTemplates',
-          await this.features.list(ctx, 'resourceTemplates', options, cursorOf(params)),
-        );
-      case 'prompts/list':
-        return pageText('prompts', await this.features.list(ctx, 'prompts', options, cursorOf(params)));
+      case 'tools/call': {
+        const { only } = options;
+        const { takesTasks = false } = exchange;
+        const { result, goesOnAs } = await this.router.callTool(ctx, readToolCall(params), { only, takesTasks });
+        const isTask = takesTasks && goesOnAs !== undefined;
+        return { kind: 'value', value: isTask ? await this.tasks.handleFor(ctx, goesOnAs) : result };
+      }
       case 'resources/read':
-        return JSON.stringify(await this.features.read(ctx, options, params));
+        return { kind: 'value', value: await this.features.readResource(ctx, options, params) };
       case 'prompts/get':
-        return JSON.stringify(await this.features.prompt(ctx, options, params));
+        return { kind: 'value', value: await this.features.prompt(ctx, options, params) };
       case 'completion/complete':
-        return JSON.stringify(await this.features.complete(ctx, options, params));
+        return { kind: 'value', value: await this.features.complete(ctx, options, params) };
     }
     return undefined;
   }
@@ -175,7 +160,7 @@ export type Incoming =
   | { readonly kind: 'invalid'; readonly response: string };
 
 /** Parses one message. MCP allows no null ids. */
-export function readMessage(value: unknown): Incoming {
+export function readMcpMessage(value: unknown): Incoming {
   if (
     isJsonObject(value) &&
     value.jsonrpc === '2.0' &&

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { ContextService } from '../../policy/context.service.js';
@@ -9,44 +8,41 @@ import { BatchGate } from './mcp-batch.js';
 import {
   isLegacyVersion,
   McpDispatch,
-  negotiate,
-  readMessage,
+  readMcpMessage,
   type Incoming,
   type McpExchange,
   type McpResponse,
 } from './mcp-dispatch.js';
 import { sessionMethodsOf } from './face.js';
-import { askableOf, LegacyPeers } from './legacy-peers.js';
-import { acceptsStream, McpReply } from './mcp-reply.js';
-import { McpSessionStore, type McpSession } from '../sessions/mcp-session.store.js';
-import { McpStreams } from './mcp-streams.js';
+import { LegacyPeers } from './legacy-peers.js';
+import { McpReply } from './mcp-reply.js';
+import { isRequestId, LegacySessions, refusal } from './legacy-sessions.js';
+import type { McpSession } from '../sessions/mcp-session.store.js';
 import { withHeartbeat } from './progress.js';
 import { RunningCalls } from './running-calls.js';
 
 const maxBatch = 20;
 /** Methods that an MCP server may answer; it may send questions and notifications to the client before its answer. */
 const relayedMethods = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
-const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
 const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
 const noBatches = 'Bad Request: JSON-RPC batches ended with revision 2025-06-18';
-const sessionHeader = 'mcp-session-id';
 
 /**
  * Serves the revisions of the 2025 era with the gateway's own dispatch: the SDK's server for each request costs thirty
- * times as much (performance.md, section 8). Sessions are rows; a client without a session is served statelessly.
+ * times as much. Sessions are rows; a client without a session is served statelessly.
  */
 @Injectable()
 export class LegacyMcp {
   constructor(
     private readonly dispatch: McpDispatch,
-    readonly sessions: McpSessionStore,
-    readonly streams: McpStreams,
-    readonly running: RunningCalls,
+    private readonly sessions: LegacySessions,
+    private readonly running: RunningCalls,
     private readonly peers: LegacyPeers,
     private readonly contexts: ContextService,
   ) {}
 
-  async post(
+  /** Handles the messages of a POST. Throws `not_found` for an unknown session. */
+  async servePost(
     exchange: McpExchange,
     request: DoorRequest,
     response: DoorResponse,
@@ -54,75 +50,20 @@ export class LegacyMcp {
     bound: string | undefined,
   ): Promise<void> {
     const reply = new McpReply(request, response);
-    const session = isInitialize(body, bound)
-      ? await this.open(exchange, request, response, body)
-      : await this.sessionOf(exchange, request, bound);
+    const session = await this.sessions.sessionOf(exchange, request, response, body, bound);
     if (!namesKnownVersion(request)) return reply.end(refusal(unsupportedVersion), 400);
     if (Array.isArray(body)) {
       if (!mayBatch(request, session)) return reply.end(refusal(noBatches), 400);
       return reply.whileWorking(() => this.batch(exchange, session, reply, body as Json[]));
     }
-    const message = readMessage(body);
+    const message = readMcpMessage(body);
     if (message.kind === 'invalid') return reply.end(message.response, 400);
     if (message.kind === 'request') {
       const { text, status } = await reply.whileWorking(() => this.respond(exchange, session, reply, message.request));
       return reply.end(text, status);
     }
-    await this.receive(exchange, session, message);
+    await this.receiveOneWay(exchange, session, message);
     reply.accepted();
-  }
-
-  /** Opens the standing stream of a session (GET), or ends the session (DELETE). */
-  async handleSession(
-    exchange: McpExchange,
-    request: DoorRequest,
-    response: DoorResponse,
-    bound: string | undefined,
-  ): Promise<void> {
-    const session = await this.sessionOf(exchange, request, bound);
-    if (!session) {
-      response.setHeader('Allow', 'POST');
-      throw new RialtoError('method_not_allowed', { message: 'GET and DELETE need the Mcp-Session-Id of a session' });
-    }
-    if (request.method === 'DELETE') {
-      await this.sessions.end(exchange.ctx, session.id);
-      response.writeHead(204).end();
-    } else if (acceptsStream(request)) this.streams.open(exchange.ctx, session.id, response);
-    else new McpReply(request, response).end(refusal(notAcceptable), 406);
-  }
-
-  private async open(
-    { ctx }: McpExchange,
-    request: DoorRequest,
-    response: DoorResponse,
-    body: JsonObject,
-  ): Promise<McpSession> {
-    const params = isJsonObject(body.params) ? body.params : {};
-    const session = await this.sessions.open(ctx, {
-      protocolVersion: negotiate(params.protocolVersion),
-      client: nameOf(params.clientInfo),
-      capabilities: askableOf(params.capabilities),
-    });
-    response.setHeader('Mcp-Session-Id', session.id);
-    delete request.headers['mcp-protocol-version'];
-    return session;
-  }
-
-  /**
-   * Returns the session; undefined when no id was given. Throws `not_found` for an unknown id or the id of another
-   * caller.
-   */
-  private async sessionOf(
-    { ctx }: McpExchange,
-    request: DoorRequest,
-    bound: string | undefined,
-  ): Promise<McpSession | undefined> {
-    const header = request.headers[sessionHeader];
-    const id = bound ?? (typeof header === 'string' ? header : undefined);
-    if (id === undefined) return undefined;
-    const session = await this.sessions.find(ctx, id);
-    if (!session) throw new RialtoError('not_found', { message: 'Session not found', hint: 'initialize again' });
-    return session;
   }
 
   private async batch(
@@ -140,10 +81,10 @@ export class LegacyMcp {
       );
     }
     const gate = new BatchGate(() => this.contexts.admit(exchange.ctx));
-    const messages = body.map((value) => gate.enter(readMessage(value))).filter((message) => message !== undefined);
+    const messages = body.map((value) => gate.enter(readMcpMessage(value))).filter((message) => message !== undefined);
     const answers = await Promise.all(
       messages.map(async (message) => {
-        const text = await this.answer(exchange, session, reply, message);
+        const text = await this.answerRequest(exchange, session, reply, message);
         return text === undefined ? undefined : gate.leave(message, text);
       }),
     );
@@ -152,7 +93,7 @@ export class LegacyMcp {
     reply.end(`[${texts.join(',')}]`);
   }
 
-  private async answer(
+  private async answerRequest(
     exchange: McpExchange,
     session: McpSession | undefined,
     reply: McpReply,
@@ -160,7 +101,7 @@ export class LegacyMcp {
   ): Promise<string | undefined> {
     if (message.kind === 'invalid') return message.response;
     if (message.kind === 'request') return (await this.respond(exchange, session, reply, message.request)).text;
-    await this.receive(exchange, session, message);
+    await this.receiveOneWay(exchange, session, message);
     return undefined;
   }
 
@@ -175,52 +116,33 @@ export class LegacyMcp {
       sessionMethodsOf(exchange.face).includes(request.method) &&
       this.peers.sessionActOf(exchange, session, request);
     if (act)
-      return this.dispatch.answer(exchange, request, async () => {
+      return this.dispatch.answerWith(exchange, request, async () => {
         await act();
         return '{}';
       });
     if (!relayedMethods.has(request.method)) return this.dispatch.respond(exchange, request);
     const token = progressTokenOf(request);
-    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    const notify = (progress: JsonObject): void => reply.sendNotification('notifications/progress', progress);
     const call = (signal = exchange.ctx.signal) =>
       withHeartbeat(request.method === 'tools/call' ? token : undefined, notify, (relay) => {
-        const peer = this.peers.of(session, reply, token, relay);
+        const peer = this.peers.peerOf(session, reply, token, relay);
         return this.dispatch.respond({ ...exchange, ctx: { ...exchange.ctx, signal, peer } }, request);
       });
     // Without a session, the client has no way to name the call and cancel it.
-    return session ? this.running.run(exchange.ctx, session.id, request.id, call) : call();
+    return session ? this.running.runCall(exchange.ctx, session.id, request.id, call) : call();
   }
 
   /** Handles a message that needs no response: an answer or a notification. */
-  private async receive({ ctx }: McpExchange, session: McpSession | undefined, message: Incoming): Promise<void> {
+  private async receiveOneWay({ ctx }: McpExchange, session: McpSession | undefined, message: Incoming): Promise<void> {
     if (!session) return;
     if (message.kind === 'answer') return this.peers.answered(ctx, session, message.answer);
     if (message.kind !== 'notification') return;
     const { method, params } = message.request;
-    if (method === 'notifications/roots/list_changed') return this.peers.rootsChanged(ctx, session);
+    if (method === 'notifications/roots/list_changed') return this.peers.forwardRootsChange(ctx, session);
     if (method !== 'notifications/cancelled' || !isJsonObject(params)) return;
     const { requestId } = params;
     if (isRequestId(requestId)) this.running.cancelAnywhere(ctx.org.id, session.id, requestId);
   }
-}
-
-/**
- * True for a request to initialize, which opens a session; a notification of that name does not. On the URL of a
- * session, `initialize` only negotiates again.
- */
-function isInitialize(body: unknown, bound: string | undefined): body is JsonObject {
-  if (bound !== undefined || !isJsonObject(body)) return false;
-  return body.jsonrpc === '2.0' && body.method === 'initialize' && isRequestId(body.id);
-}
-
-function isRequestId(id: Json | undefined): id is string | number | bigint {
-  return typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
-}
-
-/** Returns name and version of a client, for people who inspect its session. */
-function nameOf(client: Json | undefined): string {
-  if (!isJsonObject(client)) return '';
-  return [client.name, client.version].filter((text) => typeof text === 'string').join(' ');
 }
 
 function progressTokenOf({ params }: JsonRpcRequest): Json | undefined {
@@ -241,9 +163,4 @@ function namesKnownVersion(request: DoorRequest): boolean {
 function mayBatch({ headers }: DoorRequest, session: McpSession | undefined): boolean {
   const version = headers['mcp-protocol-version'] ?? session?.protocolVersion;
   return version === undefined || version < '2025-06-18';
-}
-
-/** Returns the text of a transport error, with the code that the official SDK uses. */
-function refusal(message: string): string {
-  return JSON.stringify(errorResponse(null, -32_000, message));
 }

@@ -9,14 +9,15 @@ import {
 } from '@modelcontextprotocol/server';
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { Injectable } from '@nestjs/common';
-import { parseExact } from '../../protocol/exact-integers.js';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { z } from 'zod';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
 import { methodsOf } from './face.js';
-import { McpDispatch, modernResult, type McpExchange, type McpResponse } from './mcp-dispatch.js';
+import { McpDispatch, type McpExchange, type McpResponse } from './mcp-dispatch.js';
+import { modernText, resultObject } from './mcp-result.js';
 import { McpReply } from './mcp-reply.js';
 import { takesTasks } from '../tools/mcp-task.js';
 import { McpTasks } from '../tools/mcp-tasks.js';
@@ -55,7 +56,9 @@ interface DoorHandler {
  */
 @Injectable()
 export class McpModern {
-  private readonly handlers = new Map<string, DoorHandler>();
+  private readonly handlers = new BoundedMap<string, DoorHandler>(maxHandlers, ({ handler }) => {
+    handler.close().catch(() => undefined);
+  });
   /** Handlers of callers with streams, with the number of open streams. */
   private readonly listening = new Map<string, DoorHandler & { streams: number }>();
 
@@ -71,7 +74,7 @@ export class McpModern {
     const isStream = isJsonObject(body) && body.method === 'subscriptions/listen';
     if (isStream) {
       this.streams.hold(exchange.ctx, response);
-      const release = await this.watches.listen(exchange.ctx, exchange.options, watchedIn(body), () =>
+      const release = await this.watches.watchForStream(exchange.ctx, exchange.options, watchedIn(body), () =>
         response.destroy(),
       );
       if (response.destroyed) return release();
@@ -91,17 +94,16 @@ export class McpModern {
     const { id, method, params } = body as unknown as { id: string | number; method: string; params: JsonObject };
     const reply = new McpReply(request, response);
     const { progressToken } = params._meta as JsonObject;
-    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    const notify = (progress: JsonObject): void => reply.sendNotification('notifications/progress', progress);
     const respond = (relay: RelayProgress): Promise<McpResponse> => {
       const peer = modernPeer(
         params,
         exchange.headers,
-        (notification, more) => reply.notify(notification, more),
+        (notification, more) => reply.sendNotification(notification, more),
         relay,
       );
       const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: mayTake(exchange, params) };
-      const shape = (requested: string, text: string): string => modernResult(exchange.face, requested, text);
-      return this.dispatch.respond(within, { id, method, params }, shape);
+      return this.dispatch.respond(within, { id, method, params }, (result) => modernText(result, exchange.face));
     };
     const token = method === 'tools/call' ? progressToken : undefined;
     const { text, errorCode, status } = await reply.whileWorking(() => withHeartbeat(token, notify, respond));
@@ -151,24 +153,13 @@ export class McpModern {
     const { ctx, options } = exchange;
     const key = `${ctx.org.id} ${options.only ?? ''}`;
     let known = this.handlers.get(key);
-    if (!known) {
-      known = this.newHandler(exchange);
-      this.handlers.set(key, known);
-      this.dropOldest();
-    }
+    if (!known) this.handlers.set(key, (known = this.newHandler(exchange)));
     return known;
   }
 
   private newHandler({ ctx: { org, principal }, options: { only } }: McpExchange): DoorHandler {
     const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
     return { org: org.id, caller: callerOf(principal), only, handler, serve: toNodeHandler(handler) };
-  }
-
-  private dropOldest(): void {
-    if (this.handlers.size <= maxHandlers) return;
-    const [key, { handler }] = this.handlers.entries().next().value!;
-    this.handlers.delete(key);
-    handler.close().catch(() => undefined);
   }
 
   private serverFor({ authInfo }: McpRequestContext): Server {
@@ -186,7 +177,7 @@ export class McpModern {
           void mcpReq.notify({ method: notification, params: more }).catch(() => undefined);
         const progress = (more: JsonObject): void => notify('notifications/progress', more);
         try {
-          const text = await withHeartbeat(token, progress, (relay) => {
+          const result = await withHeartbeat(token, progress, (relay) => {
             const ctx = {
               ...exchange.ctx,
               signal: mcpReq.signal,
@@ -195,7 +186,7 @@ export class McpModern {
             const within = { ...exchange, ctx, takesTasks: mayTake(exchange, given) };
             return this.dispatch.result(within, { method, params: given });
           });
-          return parseExact(text!) as never;
+          return resultObject(result!) as never;
         } catch (thrown) {
           throw protocolError(thrown);
         }

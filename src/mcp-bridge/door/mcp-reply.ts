@@ -1,5 +1,6 @@
 import { EventStream } from '../../platform/http/streams/event-stream.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
+import { formatEvent } from '../../protocol/sse.js';
 import { unreadAnswers } from './unread-answers.js';
 
 /** Largest number of bytes that may wait for the reader before the answer. */
@@ -50,7 +51,7 @@ export class McpReply {
     if (!/text\/event-stream/.test(this.request.headers.accept ?? '')) return work();
     const beat = (): void => {
       if (this.response.destroyed || this.response.writableEnded) return;
-      this.opened().write(': keep-alive\n\n');
+      this.openedStream().write(': keep-alive\n\n');
       this.next = setTimeout(beat, keepAliveMs).unref();
     };
     this.next = setTimeout(beat, firstKeepAliveMs).unref();
@@ -62,11 +63,11 @@ export class McpReply {
   }
 
   /** Sends a notification before the answer; drops it when the client does not read streams, or reads too slowly. */
-  notify(method: string, params: unknown): void {
+  sendNotification(method: string, params: unknown): void {
     this.say({ jsonrpc: '2.0', method, params });
   }
 
-  /** Sends a message before the answer; drops it in the same cases as `notify`. */
+  /** Sends a message before the answer; drops it in the same cases as `sendNotification`. */
   say(message: object): void {
     if (
       !this.streams ||
@@ -75,14 +76,14 @@ export class McpReply {
       (this.stream?.writableLength ?? 0) > maxUnread
     )
       return;
-    this.opened().write(frameOf(JSON.stringify(message)));
+    this.openedStream().write(frameOf(JSON.stringify(message)));
   }
 
   /** Ends with the JSON text of a response or of a batch of responses. */
   end(text: string, status = 200): void {
     if (this.response.destroyed) return;
     if (this.stream || (status === 200 && !prefersJson(this.request))) {
-      this.opened().end(frameOf(text));
+      this.openedStream().end(frameOf(text));
     } else {
       this.response
         .writeHead(status, {
@@ -93,7 +94,7 @@ export class McpReply {
         })
         .end(text);
     }
-    unreadAnswers.watch(this.response);
+    unreadAnswers.watchAnswer(this.response);
   }
 
   /** Acknowledges notifications. */
@@ -101,14 +102,14 @@ export class McpReply {
     this.response.writeHead(202, { ...headers, 'Content-Length': 0 }).end();
   }
 
-  private opened(): EventStream {
+  private openedStream(): EventStream {
     if (this.stream) return this.stream;
     this.stream = new EventStream(this.response);
-    this.stream.open();
+    this.stream.writeHead();
     return this.stream;
   }
 }
 
 function frameOf(data: string): string {
-  return `event: message\ndata: ${data}\n\n`;
+  return formatEvent({ event: 'message', data });
 }

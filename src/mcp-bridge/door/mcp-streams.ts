@@ -2,8 +2,11 @@ import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { isOf, type CallContext } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
+import type { Notice } from '../../kernel/notices.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { EventStream } from '../../platform/http/streams/event-stream.js';
 import { endStream, SseStreams } from '../../platform/http/streams/sse-streams.js';
+import { formatEvent } from '../../protocol/sse.js';
 import { ResourceWatches } from '../sessions/resource-watches.js';
 
 interface Stream {
@@ -23,18 +26,18 @@ export class McpStreams {
   ) {}
 
   /** Opens the GET stream of a session. Throws `rate_limited` above the limits for each principal, org and process. */
-  open(ctx: CallContext, session: string, to: ServerResponse): void {
+  openStream(ctx: CallContext, session: string, to: ServerResponse): void {
     const response = new EventStream(to);
     this.standing.hold(ctx, response);
     if (response.destroyed) return;
     const stream = { ctx, session, response };
     this.streams.add(stream);
-    const leave = this.watches.attend(ctx, session);
+    const leave = this.watches.attendSession(ctx, session);
     response.once('close', () => {
       this.streams.delete(stream);
       leave();
     });
-    response.open();
+    response.writeHead();
     response.write(': open\n\n');
   }
 
@@ -44,7 +47,7 @@ export class McpStreams {
   }
 
   /** Sends a notification to every session of an org that has a stream, or only to those of one caller. */
-  notify(org: string, method: string, caller?: string): void {
+  sendNotification(org: string, method: string, caller?: string): void {
     this.send({ method }, ({ ctx }) => ctx.org.id === org && isOf(ctx, caller));
   }
 
@@ -55,13 +58,14 @@ export class McpStreams {
 
   /** Sends a message on one stream of each session, the newest (specification 2025-11-25, multiple connections). */
   private send(message: { method: string; params?: JsonObject }, isReceiver: (stream: Stream) => boolean): void {
-    const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
+    const frame = formatEvent({ event: 'message', data: JSON.stringify({ jsonrpc: '2.0', ...message }) });
     const receivers = [...this.streams].filter((stream) => isReceiver(stream) && !stream.response.destroyed);
     for (const { response } of new Map(receivers.map((stream) => [stream.session, stream])).values())
       response.write(frame);
   }
 
-  endSession(session: string): void {
-    for (const stream of this.streams) if (stream.session === session) endStream(stream.response);
+  @OnNotice('mcp.session-ended')
+  sessionEnded({ sessionId }: Notice<'mcp.session-ended'>): void {
+    for (const stream of this.streams) if (stream.session === sessionId) endStream(stream.response);
   }
 }

@@ -1,8 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
-import { readText, requireJson } from '../../platform/http/body.js';
-import { whenGone } from '../../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../../platform/http/http.types.js';
 import { limitHeaders, refusalHeaders } from '../../platform/http/limit-headers.js';
 import { isAllowedOrigin, type Reachable } from '../../platform/http/server/origin-check.js';
@@ -11,15 +9,12 @@ import { reachableAt } from '../../policy/auth.service.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import { ContextService } from '../../policy/context.service.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
-import { errorResponse, jsonRpcCodes, parseJson } from '../../protocol/jsonrpc.js';
-import type { JsonObject } from '../../kernel/json.js';
+import { errorResponse } from '../../protocol/jsonrpc.js';
 import { UpstreamsService } from '../../upstreams/upstreams.service.js';
-import { eraOf } from './era.js';
 import { faceOf, gatewayFace, type Face } from './face.js';
-import { LegacyMcp } from './mcp-legacy.js';
+import { McpEras, sendError } from './mcp-eras.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import { ResourceMetadataDoor } from './resource-metadata.door.js';
-import { McpModern } from './mcp-modern.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
 
 const nameModes = new Set(['portable', 'canonical', 'both']);
@@ -33,10 +28,9 @@ export class McpDoor {
   private readonly reachable: Reachable;
 
   constructor(
-    @Inject(SETTINGS) private readonly settings: Settings,
+    @Inject(SETTINGS) settings: Settings,
     private readonly contexts: ContextService,
-    private readonly legacy: LegacyMcp,
-    private readonly modern: McpModern,
+    private readonly eras: McpEras,
     private readonly upstreams: UpstreamsService,
     private readonly metadata: ResourceMetadataDoor,
   ) {
@@ -85,13 +79,12 @@ export class McpDoor {
     try {
       if (!isAllowedOrigin(request.headers, this.reachable))
         throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
-      const ctx = { ...(await this.contexts.open(request, 'mcp')), tellLimit: limitHeaders(response) };
+      const ctx = { ...(await this.contexts.openContext(request, 'mcp')), tellLimit: limitHeaders(response) };
       const options = { ...listOptions(target.query), ...(only !== undefined && { only }) };
       const exchange: McpExchange = { ctx, options, face: await this.faceFor(ctx, only) };
-      if (request.method === 'POST') await this.post(exchange, request, response, session);
-      else await this.legacy.handleSession(exchange, request, response, session);
+      await this.eras.serve(exchange, request, response, session);
     } catch (error) {
-      refuse(request, response, RialtoError.from(error), this.metadata.challenge(target.path.replace(/\/$/, '')));
+      sendRefusal(request, response, RialtoError.from(error), this.metadata.challenge(target.path.replace(/\/$/, '')));
     }
   }
 
@@ -103,28 +96,6 @@ export class McpDoor {
     if (!server || !(await this.upstreams.mayDiscover(ctx, only)))
       throw new RialtoError('not_found', { message: 'no such MCP server' });
     return faceOf(server);
-  }
-
-  private async post(
-    exchange: McpExchange,
-    request: DoorRequest,
-    response: DoorResponse,
-    session: string | undefined,
-  ): Promise<void> {
-    requireJson(request);
-    const parsed = parseJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
-    if (!parsed.ok)
-      return sendError(response, 400, errorResponse(null, jsonRpcCodes.parseError, `Parse error: ${parsed.reason}`));
-    const body: unknown = parsed.value;
-    const era = session === undefined ? eraOf(request.headers, body) : 'legacy';
-    if (era !== 'legacy') {
-      // In the 2026-07-28 revision, the client cancels a request by closing the connection.
-      const ctx = { ...exchange.ctx, signal: whenGone(response)() };
-      const alive = { ...exchange, ctx, headers: request.headers };
-      if (era === 'hot') return this.modern.serveHot(alive, request, response, body as JsonObject);
-      return this.modern.serve(alive, request, response, body);
-    }
-    return this.legacy.post(exchange, request, response, body, session);
   }
 }
 
@@ -166,7 +137,7 @@ function sessionOf(path: string): Record<string, string> | undefined {
  * Ends a request that did not reach the protocol: sends an HTTP status, and a JSON-RPC error for clients that read the
  * body.
  */
-function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError, challenge: string): void {
+function sendRefusal(request: DoorRequest, response: DoorResponse, error: RialtoError, challenge: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const { message, data } = mcpError(error);
   const status = problemStatus[error.code];
@@ -174,15 +145,4 @@ function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError
   for (const [name, value] of Object.entries(refusalHeaders(data))) response.setHeader(name, value);
   const code = errorCodes[error.code].public && status < 500 && status !== 400 ? -32_000 : mcpError(error).code;
   sendError(response, status, errorResponse(null, code, message, { ...data, requestId: request.requestId }));
-}
-
-function sendError(response: DoorResponse, status: number, body: unknown): void {
-  const text = JSON.stringify(body);
-  response
-    .writeHead(status, {
-      'Content-Type': 'application/json',
-      'Cache-Control': 'no-store',
-      'Content-Length': Buffer.byteLength(text),
-    })
-    .end(text);
 }

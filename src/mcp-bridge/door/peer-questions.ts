@@ -34,7 +34,7 @@ export class PeerQuestions {
    * `canceled` when the call ends first.
    * @param send sends a message on the stream.
    */
-  async ask(
+  async askClient(
     session: string,
     send: (request: JsonObject) => void,
     { method, params }: { method: string; params: JsonObject },
@@ -44,7 +44,7 @@ export class PeerQuestions {
     const timeout = AbortSignal.timeout(timeoutMs);
     const signal = until ? AbortSignal.any([until, timeout]) : timeout;
     // Polls too, because a notice may be lost.
-    const polling = setInterval(() => void this.take(id), pollMs).unref();
+    const polling = setInterval(() => void this.deliverAnswer(id), pollMs).unref();
     const answer = await new Promise<JsonObject>((resolve, reject) => {
       const requestId = this.cursors.encode(scopeOf(session), [id]);
       const giveUp = (): void => {
@@ -63,7 +63,7 @@ export class PeerQuestions {
       this.waiting.delete(id);
     });
     if (isJsonObject(answer.result)) return answer.result;
-    throw refusalOf(isJsonObject(answer.error) ? answer.error : {});
+    throw clientRefusal(isJsonObject(answer.error) ? answer.error : {});
   }
 
   /** Handles a client's answer; ignores an answer to a question that was not asked in its session. */
@@ -78,12 +78,12 @@ export class PeerQuestions {
 
   @OnNotice('mcp.answered')
   answerStored({ questionId }: Notice<'mcp.answered'>): void {
-    if (this.waiting.has(questionId)) void this.take(questionId);
+    if (this.waiting.has(questionId)) void this.deliverAnswer(questionId);
   }
 
-  private async take(question: string): Promise<void> {
+  private async deliverAnswer(question: string): Promise<void> {
     try {
-      const answer = await this.sessions.takeAnswer(question);
+      const answer = await this.sessions.takeStoredAnswer(question);
       if (answer) this.waiting.get(question)?.(answer);
     } catch (err) {
       this.log.warn({ err }, 'the answer of an MCP client could not be read');
@@ -104,7 +104,7 @@ function scopeOf(session: string): string {
   return `mcp-question ${session}`;
 }
 
-function refusalOf({ code, message, data }: JsonObject): RialtoError {
+function clientRefusal({ code, message, data }: JsonObject): RialtoError {
   const text = typeof message === 'string' ? message : 'the client refused';
   const relayed = {
     code: Number.isInteger(code) ? code! : -32_603,

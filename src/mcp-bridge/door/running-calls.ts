@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
+import type { Notice } from '../../kernel/notices.js';
 import { Notices } from '../../platform/bus/notices.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import type { JsonRpcId } from '../../protocol/jsonrpc.js';
 
 /** Calls that an MCP client may cancel with `notifications/cancelled`, by org, session and request id. */
@@ -10,14 +12,14 @@ export class RunningCalls {
 
   constructor(private readonly notices: Notices) {}
 
-  /** Runs a call that `cancel` can abort. */
-  async run<Result>(
+  /** Runs a call that `cancelAnywhere` can abort. */
+  async runCall<Result>(
     ctx: CallContext,
     session: string,
     id: JsonRpcId,
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    const key = keyOf(ctx.org.id, session, id);
+    const key = callKey(ctx.org.id, session, id);
     const controller = new AbortController();
     this.calls.set(key, controller);
     try {
@@ -32,11 +34,12 @@ export class RunningCalls {
     this.notices.tell(undefined, 'mcp.call-cancelled', { orgId, sessionId, requestId });
   }
 
-  cancel(org: string, session: string, id: JsonRpcId): void {
-    this.calls.get(keyOf(org, session, id))?.abort();
+  @OnNotice('mcp.call-cancelled')
+  callCancelled({ orgId, sessionId, requestId }: Notice<'mcp.call-cancelled'>): void {
+    this.calls.get(callKey(orgId, sessionId, requestId))?.abort();
   }
 }
 
-function keyOf(org: string, session: string, id: JsonRpcId): string {
+function callKey(org: string, session: string, id: JsonRpcId): string {
   return `${org} ${session} ${JSON.stringify(id)}`;
 }

@@ -26,7 +26,7 @@ describe('answers that their clients have not read', () => {
     const answers = new UnreadAnswers(3_600_000, { principal: 25, org: 45, process: 95 });
     const watched = (org: string, id: string): Answer => {
       const answer = new Answer(org, id);
-      answers.watch(answer as unknown as ServerResponse);
+      answers.watchAnswer(answer as unknown as ServerResponse);
       return answer;
     };
     const other = watched('b', 'bob');

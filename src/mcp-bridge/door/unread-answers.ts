@@ -32,17 +32,17 @@ export class UnreadAnswers {
   }
 
   /** Watches an answer that was written completely; one that the operating system took at once needs no watch. */
-  watch(response: ServerResponse): void {
+  watchAnswer(response: ServerResponse): void {
     const length = response.writableLength;
     if (length === 0 || response.destroyed) return;
     const timer = setTimeout(() => response.destroy(), this.ms).unref();
     response.once('close', () => {
       clearTimeout(timer);
-      this.forget(response);
+      this.forgetAnswer(response);
     });
     const keys = keysAt(response);
     this.unread.set(response, { length, keys });
-    this.add(keys, length);
+    this.addLength(keys, length);
     this.closeOldest(keys);
   }
 
@@ -51,19 +51,19 @@ export class UnreadAnswers {
       const over = keys.filter((key, scope) => (this.totals.get(key) ?? 0) > this.limits[scope]!);
       if (over.length === 0) return;
       if (!one.keys.some((key) => over.includes(key))) continue;
-      this.forget(response);
+      this.forgetAnswer(response);
       response.destroy();
     }
   }
 
-  private forget(response: ServerResponse): void {
+  private forgetAnswer(response: ServerResponse): void {
     const known = this.unread.get(response);
     if (!known) return;
     this.unread.delete(response);
-    this.add(known.keys, -known.length);
+    this.addLength(known.keys, -known.length);
   }
 
-  private add(keys: readonly string[], length: number): void {
+  private addLength(keys: readonly string[], length: number): void {
     for (const key of keys) {
       const total = (this.totals.get(key) ?? 0) + length;
       if (total > 0) this.totals.set(key, total);

@@ -1,12 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { parseExact } from '../../protocol/exact-integers.js';
 import type { CallContext } from '../../kernel/call-context.js';
+import { matches } from '../../protocol/name-pattern.js';
 import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
 import type { ChatCall } from '../../protocol/chat/completion.js';
 import type { ChatFunction } from '../../protocol/chat/messages.js';
 import { parseJson } from '../../protocol/json-text.js';
-import { ToolSet } from '../tools/tool-set.js';
-import { wordsOf } from './result-parts.js';
+import { ToolLists } from '../tools/tool-lists.js';
+import { ToolRouter } from '../tools/tool-router.js';
+import { textOfResult } from './result-parts.js';
 import { asFailure, mayRepeat } from './turn.js';
 
 /** Largest number of functions for a model, and largest number of characters of each tool result. */
@@ -26,7 +28,10 @@ export interface LlmTool extends ChatFunction {
  */
 @Injectable()
 export class LlmTools {
-  constructor(private readonly tools: ToolSet) {}
+  constructor(
+    private readonly lists: ToolLists,
+    private readonly router: ToolRouter,
+  ) {}
 
   /**
    * Returns the tools that match the patterns, by the names that the model uses; only the first ones when too many
@@ -37,7 +42,7 @@ export class LlmTools {
     if (patterns.length === 0) return found;
     let cursor: string | undefined;
     do {
-      const { texts, nextCursor } = await this.tools.list(ctx, { names: 'portable' }, cursor);
+      const { texts, nextCursor } = await this.lists.listTools(ctx, { names: 'portable' }, cursor);
       for (const text of texts) {
         const tool = parseExact(text) as JsonObject & { name: string };
         if (found.size < maxTools && namesOf(tool).some((name) => matches(name, patterns)))
@@ -52,12 +57,13 @@ export class LlmTools {
    * Calls a tool and returns its result, or the reason for its failure, as text for the model. Throws errors that are
    * not failures of the call.
    */
-  async call(ctx: CallContext, { name, arguments: text }: ChatCall): Promise<{ text: string; isError: boolean }> {
+  async callTool(ctx: CallContext, { name, arguments: text }: ChatCall): Promise<{ text: string; isError: boolean }> {
     const parsed = text.trim() === '' ? { ok: true as const, value: {} } : parseJson(text);
     if (!parsed.ok || !isJsonObject(parsed.value))
       return { text: 'Error: the arguments are not a JSON object', isError: true };
     try {
-      const result = (await this.tools.call(ctx, { name, args: parsed.value })) as JsonObject;
+      const outcome = await this.router.callTool(ctx, { name, args: parsed.value });
+      const result = outcome.result as JsonObject;
       return { text: resultText(result), isError: result.isError === true };
     } catch (thrown) {
       const error = asFailure(thrown);
@@ -67,30 +73,13 @@ export class LlmTools {
   }
 }
 
-/** True when a name equals a pattern, or matches one with `*`. */
-export function matches(name: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) => {
-    const [first = '', ...rest] = pattern.split('*');
-    const last = rest.pop();
-    if (last === undefined) return name === pattern;
-    if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
-    let from = first.length;
-    const until = name.length - last.length;
-    return rest.every((piece) => {
-      const at = name.indexOf(piece, from);
-      from = at + piece.length;
-      return at >= 0 && from <= until;
-    });
-  });
-}
-
 /** Returns a result as text: its texts, else its data, cut to the limit. Pure. */
 export function resultText(result: JsonObject): string {
   const { structuredContent, content, isError } = result;
   const others = Array.isArray(content) ? content.filter((block) => isJsonObject(block) && block.type !== 'text') : [];
   const data = structuredContent === undefined ? '' : JSON.stringify(structuredContent);
   const kinds = others.map((block) => `[${String((block as JsonObject).type as string)}]`).join(' ');
-  const text = [wordsOf(result) || data, kinds].filter(Boolean).join('\n') || 'done';
+  const text = [textOfResult(result) || data, kinds].filter(Boolean).join('\n') || 'done';
   return storableText(isError === true ? `Error: ${text}` : text, maxResult);
 }
 

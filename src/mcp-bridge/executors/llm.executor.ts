@@ -71,7 +71,7 @@ export class LlmExecutor implements TaskExecutor {
       yield asks(memo.asked.text);
       return;
     }
-    if (memo.risked?.turn === number) throw outcomeUnknown(memo.risked.tool, callerLost);
+    if (memo.risked?.turn === number) throw outcomeUnknown(undefined, callerLost);
     const config = run.agent.executor as LlmConfig;
     const limits = limitsOf(config);
     const until = systemClock.elapsed() + limits.maxSeconds * 1_000;
@@ -160,29 +160,29 @@ export class LlmExecutor implements TaskExecutor {
     const question = calls.find(({ name }) => name === askUser.name);
     for (const [index, call] of calls.entries()) {
       if (call === question) continue;
-      const refusal = refusalOf(turn, call, index);
+      const refusal = modelRefusal(turn, call, index);
       if (refusal !== undefined) {
         messages.push(toolMessage(call.id, refusal));
         continue;
       }
       if (!turn.tools.get(call.name)!.mayRepeat)
         yield { memo: { ...turn.memo, risked: { turn: number, tool: call.name } } as unknown as Json };
-      yield { ...working, metadata: { step, tool: call.name } };
-      const { text, isError } = await this.tools.call(turn.ctx, call);
+      yield { ...working, metadata: { step } };
+      const { text, isError } = await this.tools.callTool(turn.ctx, call);
       messages.push(toolMessage(call.id, text));
-      yield stepReport(isError ? 'tool_failed' : 'tool_returned', { step, tool: call.name });
+      yield stepReport(isError ? 'tool_failed' : 'tool_returned', { step });
     }
     return question && { turn: number, callId: question.id, text: questionOf(question) };
   }
 }
 
-/** Reports a step of the run to its followers (RY-25). */
+/** Reports a step of the run to its followers (RY-25), without the name of a tool (RY-09). */
 function stepReport(event: RunStep, facts: JsonObject = {}): TaskUpdate {
   return { ...working, metadata: { event, ...facts } };
 }
 
 /** Returns the reason to refuse a call, as text for the model; undefined when the call may be made. */
-function refusalOf({ tools }: Turn, { name }: ChatCall, index: number): string | undefined {
+function modelRefusal({ tools }: Turn, { name }: ChatCall, index: number): string | undefined {
   if (index >= maxCalls) return `Error: at most ${maxCalls} calls at once`;
   if (name === askUser.name) return 'Error: ask one question at a time';
   return tools.has(name) ? undefined : 'Error: there is no such tool';

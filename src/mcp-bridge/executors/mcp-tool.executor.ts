@@ -16,7 +16,7 @@ import type { TaskTaker } from '../../upstreams/upstream-tasks.types.js';
 import { UpstreamsService } from '../../upstreams/upstreams.service.js';
 import { argumentsIn } from './message-arguments.js';
 import { progressOf } from './progress-update.js';
-import { partsOf, wordsOf } from './result-parts.js';
+import { partsOf, textOfResult } from './result-parts.js';
 import { answersIn, answersTo, asking, askingAll, questionIn, type AskedByTool } from './tool-question.js';
 import { asFailure, callerLost, isUnanswered, mayRepeat, outcomeUnknown, skillOf, turnOf, working } from './turn.js';
 import { whileWorking } from './while-working.js';
@@ -65,7 +65,7 @@ export class McpToolExecutor implements TaskExecutor {
     const turn = turnOf(run);
     const { asked, called } = (run.task.memo ?? {}) as Memo;
     const remote = toolTaskOf(run.task);
-    if (remote) return yield* this.follow(run, remote, called === turn);
+    if (remote) return yield* this.followTask(run, remote, called === turn);
     const { answers, wrong } = asked && asked.turn < turn ? answersIn(run.message, asked) : {};
     if (asked && !answers) {
       yield asking(asked, wrong);
@@ -94,7 +94,7 @@ export class McpToolExecutor implements TaskExecutor {
   }
 
   /** Follows the task of a server; a message that answers its questions is sent to the server first. */
-  private async *follow(run: TaskRun, remote: ToolTask, isAnswerSent: boolean): AsyncGenerator<TaskUpdate, void> {
+  private async *followTask(run: TaskRun, remote: ToolTask, isAnswerSent: boolean): AsyncGenerator<TaskUpdate, void> {
     const view = run.agent.id === remote.server ? unchanged : publishedView(remote.tool);
     const { answers, again } = isAnswerSent ? {} : answersTo(run);
     if (again) yield again;
@@ -146,7 +146,7 @@ export class McpToolExecutor implements TaskExecutor {
     const { serverId } = run.agent.executor as McpToolConfig;
     const ctx = { ...run.ctx, signal: run.signal, peer: peerOf(run, answers, tell) };
     try {
-      return await this.calls.call(ctx, { target, canonical: upstreamName(serverId, tool), serverId, args, tasks });
+      return await this.calls.callTool(ctx, { target, canonical: upstreamName(serverId, tool), serverId, args, tasks });
     } catch (thrown) {
       const error = asFailure(thrown);
       if (target && isUnanswered(error) && !mayRepeat(target.tool) && !run.signal.aborted)
@@ -205,7 +205,7 @@ function endOf(tool: string, result: JsonObject): Told {
   if (containsUnstorable(result))
     throw new RialtoError('remote_invalid_response', { message: 'the result of the tool cannot be stored' });
   if (result.isError === true) {
-    const text = (wordsOf(result) || 'the tool failed without an error text').slice(0, maxWords).toWellFormed();
+    const text = (textOfResult(result) || 'the tool failed without an error text').slice(0, maxWords).toWellFormed();
     return { state: 'TASK_STATE_FAILED', message: { parts: [{ text }], metadata: { errorCode: 'remote_error' } } };
   }
   const parts = partsOf(result);

@@ -52,13 +52,15 @@ export class ModelClient {
    * `remote_invalid_response`, `url_not_allowed`.
    */
   async *complete(call: ModelCall): AsyncGenerator<string, Completion> {
-    const { secret: key, url } = await this.secrets.of(call.agent.id);
+    const { secret: key, url } = await this.secrets.secretsOf(call.agent.id);
     if (url === undefined) throw new RialtoError('internal', { message: 'the agent has no address of a model server' });
     const endpoint = endpointOf(url);
     const saidBack = new SaidBack([...(key ? [key.reveal()] : []), ...credentialsOf(endpoint)]);
     let { request } = call;
     for (let attempt = 1; ;) {
-      const answer = await this.post(call, request, { endpoint, key }).catch((error: unknown) => withCallerText(error));
+      const answer = await this.postRequest(call, request, { endpoint, key }).catch((error: unknown) =>
+        withCallerText(error),
+      );
       if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300)
         return yield* withoutSaidBack(readAnswer(answer), saidBack);
       const { status, refusalText } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
@@ -71,12 +73,13 @@ export class ModelClient {
       const leftMs = call.until - systemClock.elapsed();
       const isTemporary = !(answer instanceof RialtoError) || answer.code === 'remote_transport';
       const pause = pauseBefore(attempt++, { status, retryAfter }, { now: systemClock.now(), leftMs });
-      if (pause === undefined || !isTemporary) throw answer instanceof RialtoError ? answer : refusal(answer.status);
+      if (pause === undefined || !isTemporary)
+        throw answer instanceof RialtoError ? answer : modelRefusal(answer.status);
       await sleep(pause, undefined, { signal: call.signal });
     }
   }
 
-  private post(
+  private postRequest(
     { until, signal }: ModelCall,
     request: JsonObject,
     { endpoint, key }: { endpoint: string; key: Secret | undefined },
@@ -99,7 +102,7 @@ export class ModelClient {
 
   private async refused({ agent }: ModelCall, answer: SafeStream, saidBack: SaidBack) {
     const { status } = answer;
-    const refusalText = saidBack.clean(await textOf(answer, maxRefusal).catch(() => ''));
+    const refusalText = saidBack.clean(await readBody(answer, maxRefusal).catch(() => ''));
     // Servers quote parts of a key that they do not know.
     const shown = status === 401 || status === 403 ? {} : { said: refusalText.slice(0, 500) };
     this.log.warn({ agent: agent.name, status, ...shown }, 'a model server refused a request');
@@ -129,7 +132,7 @@ async function* withoutSaidBack(
 async function* readAnswer(answer: SafeStream): AsyncGenerator<string, Completion> {
   try {
     if (/^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '')) return yield* streamed(answer);
-    const completion = completionOf(parsed(await textOf(answer, maxBytes)));
+    const completion = completionOf(parseAnswer(await readBody(answer, maxBytes)));
     yield completion.text;
     return completion;
   } catch (error) {
@@ -144,7 +147,7 @@ async function* streamed({ body }: SafeStream): AsyncGenerator<string, Completio
     for await (const bytes of body)
       for (const { data } of parser.push(bytes)) {
         if (data.trim() === '[DONE]') return reader.completion();
-        const text = reader.take(parsed(data));
+        const text = reader.addChunk(parseAnswer(data));
         if (text !== '') yield text;
       }
   } finally {
@@ -154,13 +157,13 @@ async function* streamed({ body }: SafeStream): AsyncGenerator<string, Completio
   return reader.completion();
 }
 
-function parsed(text: string) {
+function parseAnswer(text: string) {
   const found = parseJson(text);
   if (!found.ok) throw new RialtoError('remote_invalid_response');
   return found.value;
 }
 
-async function textOf({ body }: SafeStream, limit: number): Promise<string> {
+async function readBody({ body }: SafeStream, limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
@@ -190,7 +193,7 @@ function withCallerText(error: unknown): RialtoError {
   return new RialtoError(known.code, { message: texts[known.code as keyof typeof texts], cause: error });
 }
 
-function refusal(status: number): RialtoError {
+function modelRefusal(status: number): RialtoError {
   const data = { upstreamStatus: status };
   if (status === 429)
     return new RialtoError('rate_limited', { message: 'the model server accepts no more requests for now', data });

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../kernel/json.js';
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { retryAfterMs } from '../../kernel/backoff.js';
 
 const pauses = [500, 2_000, 5_000];
 const temporary = new Set([408, 425, 429]);

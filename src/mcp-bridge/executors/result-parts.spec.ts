@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../kernel/json.js';
-import { partsOf, wordsOf } from './result-parts.js';
+import { partsOf, textOfResult } from './result-parts.js';
 
 const text = (words: string) => ({ type: 'text', text: words });
 
@@ -42,7 +42,7 @@ describe('the result of a tool as parts', () => {
   });
 
   it('joins its texts', () => {
-    expect(wordsOf({ content: [text('a'), { type: 'image', data: 'AAAA' }, text('b')] })).toBe('a\nb');
-    expect(wordsOf({})).toBe('');
+    expect(textOfResult({ content: [text('a'), { type: 'image', data: 'AAAA' }, text('b')] })).toBe('a\nb');
+    expect(textOfResult({})).toBe('');
   });
 });

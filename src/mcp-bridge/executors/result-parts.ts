@@ -17,7 +17,7 @@ export function partsOf({ content, structuredContent }: JsonObject): Part[] {
 }
 
 /** Returns the texts of a result, e.g. the reason of a failure. */
-export function wordsOf({ content }: JsonObject): string {
+export function textOfResult({ content }: JsonObject): string {
   const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
   return blocks.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : [])).join('\n');
 }

@@ -27,12 +27,15 @@ export function mayRepeat({ annotations }: JsonObject): boolean {
 
 /**
  * Builds the error for a call that must not be repeated although its outcome is unknown; its idempotency key stays
- * used (R3).
+ * used.
+ *
+ * @param tool undefined for an agent that does not show its tools.
  */
-export function outcomeUnknown(tool: string, why: string, cause?: unknown): RialtoError {
+export function outcomeUnknown(tool: string | undefined, why: string, cause?: unknown): RialtoError {
+  const called = tool === undefined ? 'a tool of the agent' : `the tool "${tool}"`;
   return new RialtoError('outcome_unknown', {
-    message: `the outcome is unknown: ${why}, and the tool "${tool}" is not called again, because it may have taken effect`,
-    data: { ambiguous: true, tool },
+    message: `the outcome is unknown: ${why}, and ${called} is not called again, because it may have taken effect`,
+    data: { ambiguous: true, ...(tool !== undefined && { tool }) },
     cause,
   });
 }

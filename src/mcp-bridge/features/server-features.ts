@@ -8,7 +8,7 @@ import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.j
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import { PageFiller, type Page } from '../tools/list-page.js';
-import { serverOfName } from '../tools/server-tools.js';
+import { serverOfName } from '../tools/tool-catalogue.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
 
 /** Key in `_meta`: the server of a resource or prompt; in the `_meta` of a read, the server to ask. */
@@ -66,10 +66,10 @@ export class ServerFeatures {
     return { texts: page.texts };
   }
 
-  /** Handles `resources/read`. Throws the errors of UpstreamCalls.read, and `invalid_params`. */
-  async read(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
+  /** Handles `resources/read`. Throws the errors of UpstreamCalls.readResource, and `invalid_params`. */
+  async readResource(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
     const { uri, servers } = await this.asked(ctx, options, params);
-    return this.calls.read(ctx, servers, uri);
+    return this.calls.readResource(ctx, servers, uri);
   }
 
   /** Returns the URI in the params, and the servers that may have this resource. Throws `invalid_params`. */
@@ -83,51 +83,52 @@ export class ServerFeatures {
   }
 
   async servers(ctx: CallContext): Promise<readonly RegisteredServer[]> {
-    return (await this.snapshot(ctx)).servers;
+    return (await this.currentServers(ctx)).servers;
   }
 
-  /** Handles `prompts/get`. Throws the errors of UpstreamCalls.prompt, and `invalid_params`. */
+  /** Handles `prompts/get`. Throws the errors of UpstreamCalls.getPrompt, and `invalid_params`. */
   async prompt(ctx: CallContext, { only }: ListOptions, params: unknown): Promise<JsonObject> {
     const { name, arguments: args } = objectOf(params);
-    if (args !== undefined && !isJsonObject(args)) throw invalid('params.arguments must be an object');
-    return this.calls.prompt(ctx, await this.promptCalled(ctx, only, name), args);
+    if (args !== undefined && !isJsonObject(args)) throw invalidParams('params.arguments must be an object');
+    return this.calls.getPrompt(ctx, await this.promptCalled(ctx, only, name), args);
   }
 
   /** Handles `completion/complete`. Throws the errors of UpstreamCalls, and `invalid_params`. */
   async complete(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
     const { ref, argument, context, _meta } = objectOf(params);
-    if (!isJsonObject(ref)) throw invalid('params.ref must be a prompt or a resource template');
-    if (!isJsonObject(argument)) throw invalid('params.argument must be an object');
+    if (!isJsonObject(ref)) throw invalidParams('params.ref must be a prompt or a resource template');
+    if (!isJsonObject(argument)) throw invalidParams('params.argument must be an object');
     const asked = { argument, ...(context !== undefined && { context }) };
     if (ref.type === 'ref/prompt')
       return this.calls.completePrompt(ctx, await this.promptCalled(ctx, options.only, ref.name), asked);
     if (ref.type === 'ref/resource')
       return this.calls.completeUri(ctx, await this.candidates(ctx, options, _meta), requireUri(ref.uri), asked);
-    throw invalid('params.ref.type must be ref/prompt or ref/resource');
+    throw invalidParams('params.ref.type must be ref/prompt or ref/resource');
   }
 
   private async promptCalled(ctx: CallContext, only: string | undefined, name: unknown): Promise<PromptCall> {
-    if (typeof name !== 'string' || name === '' || name.length > 256) throw invalid('the name of a prompt is missing');
+    if (typeof name !== 'string' || name === '' || name.length > 256)
+      throw invalidParams('the name of a prompt is missing');
     const canonical = only === undefined ? name : upstreamName(only, name);
-    const { servers } = await this.snapshot(ctx);
+    const { servers } = await this.currentServers(ctx);
     const target = servers.flatMap(({ prompts }) => prompts).find((prompt) => prompt.canonical === canonical);
     return { target, canonical, serverId: target?.server.row.serverId ?? only ?? serverOfName(name) };
   }
 
   private async candidates(ctx: CallContext, options: ListOptions, meta: unknown): Promise<RegisteredServer[]> {
     const hint = isJsonObject(meta) ? meta[serverKey] : undefined;
-    const { servers } = await this.snapshot(ctx);
+    const { servers } = await this.currentServers(ctx);
     return servers.filter(
       ({ row }) => isWanted(options, row.serverId) && (hint === undefined || row.serverId === hint),
     );
   }
 
-  private async snapshot(ctx: CallContext): Promise<ServerSnapshot> {
+  private async currentServers(ctx: CallContext): Promise<ServerSnapshot> {
     return this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
   }
 
   private async catalogue(ctx: CallContext): Promise<FeatureCatalogue> {
-    const snapshot = await this.snapshot(ctx);
+    const snapshot = await this.currentServers(ctx);
     let known = this.catalogues.get(snapshot);
     if (!known) this.catalogues.set(snapshot, (known = catalogueOf(snapshot)));
     return known;
@@ -172,9 +173,9 @@ function objectOf(params: unknown): JsonObject {
 /** Checks the URI of a resource. Throws `invalid_params`. */
 export function requireUri(uri: unknown): string {
   if (typeof uri === 'string' && uri !== '' && !uri.includes('\0') && Buffer.byteLength(uri) <= maxUri) return uri;
-  throw invalid(`the URI of a resource is missing, or longer than ${maxUri} bytes`);
+  throw invalidParams(`the URI of a resource is missing, or longer than ${maxUri} bytes`);
 }
 
-function invalid(message: string): RialtoError {
+function invalidParams(message: string): RialtoError {
   return new RialtoError('invalid_params', { message });
 }

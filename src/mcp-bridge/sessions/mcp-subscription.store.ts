@@ -19,14 +19,21 @@ export class McpSubscriptionStore {
   async add(session: string, { server, uri }: Watched): Promise<void> {
     const [row] = await this.pg.rows<{ known: string }>(
       'mcp-subscription-add',
-      `with added as (
-         insert into mcp_subscriptions (session_id, server, uri)
-         select s.id, m.id, $3 from mcp_sessions s, mcp_servers m where s.id = $1 and m.id = $2
-           and (select count(*) from mcp_subscriptions where session_id = $1) < ${maxPerSession}
-         on conflict do nothing returning 1)
-       select (select count(*) from added)
-         + (select count(*) from mcp_subscriptions where session_id = $1 and server = $2 and uri = $3) as known`,
-      [session, server, uri],
+      `
+      with added as (
+        insert into mcp_subscriptions (session_id, server, uri)
+        select s.id, m.id, :uri
+        from mcp_sessions s, mcp_servers m
+        where s.id = :session
+          and m.id = :server
+          and (select count(*) from mcp_subscriptions where session_id = :session) < ${maxPerSession}
+        on conflict do nothing
+        returning 1
+      )
+      select (select count(*) from added)
+        + (select count(*) from mcp_subscriptions where session_id = :session and server = :server and uri = :uri)
+        as known`,
+      { session, server, uri },
     );
     if (Number(row!.known) > 0) return;
     throw new RialtoError('unprocessable', {
@@ -35,17 +42,24 @@ export class McpSubscriptionStore {
   }
 
   async remove(session: string, uri: string): Promise<void> {
-    await this.pg.rows('mcp-subscription-remove', 'delete from mcp_subscriptions where session_id = $1 and uri = $2', [
-      session,
-      uri,
-    ]);
+    await this.pg.rows(
+      'mcp-subscription-remove',
+      `
+      delete from mcp_subscriptions
+      where session_id = :session and uri = :uri`,
+      { session, uri },
+    );
   }
 
-  of(session: string): Promise<Watched[]> {
+  /** Returns the subscriptions of a session. */
+  subscriptionsOf(session: string): Promise<Watched[]> {
     return this.pg.rows<Watched>(
       'mcp-subscriptions',
-      'select server, uri from mcp_subscriptions where session_id = $1',
-      [session],
+      `
+      select server, uri
+      from mcp_subscriptions
+      where session_id = :session`,
+      { session },
     );
   }
 }

@@ -6,7 +6,7 @@ import { Notices } from '../../platform/bus/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
-import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
+import { UpstreamSubscriptions } from '../../upstreams/upstream-subscriptions.js';
 import { McpSubscriptionStore, type Watched } from './mcp-subscription.store.js';
 import { requireUri, ServerFeatures } from '../features/server-features.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
@@ -42,16 +42,17 @@ export class ResourceWatches {
 
   constructor(
     private readonly features: ServerFeatures,
-    private readonly calls: UpstreamCalls,
+    private readonly subscriptions: UpstreamSubscriptions,
     private readonly store: McpSubscriptionStore,
     private readonly notices: Notices,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Handles `resources/subscribe` of a session. Throws the errors of UpstreamCalls.watched, and `invalid_params`. */
+  /** Handles `resources/subscribe` of a session. Throws the errors of `findWatchable`, and
+   * `invalid_params`. */
   async subscribe(ctx: CallContext, options: ListOptions, session: string, params: unknown): Promise<void> {
     const { uri, servers } = await this.features.asked(ctx, options, params);
-    const { row } = await this.calls.watched(ctx, servers, uri);
+    const { row } = await this.subscriptions.findWatchable(ctx, servers, uri);
     await this.store.add(session, { server: row.id, uri });
     this.notices.tell(undefined, 'mcp.subscribed', { orgId: ctx.org.id, sessionId: session });
   }
@@ -63,7 +64,7 @@ export class ResourceWatches {
   }
 
   /** Registers an open stream of a session in this process; the returned function removes it. */
-  attend(ctx: CallContext, session: string): () => void {
+  attendSession(ctx: CallContext, session: string): () => void {
     const known = this.attended.get(session) ?? {
       ctx,
       streams: 0,
@@ -86,13 +87,18 @@ export class ResourceWatches {
    * Throws as `subscribe` does.
    * @param end ends the stream when its caller may no longer read one of the resources.
    */
-  async listen(ctx: CallContext, options: ListOptions, uris: readonly unknown[], end: () => void): Promise<() => void> {
+  async watchForStream(
+    ctx: CallContext,
+    options: ListOptions,
+    uris: readonly unknown[],
+    end: () => void,
+  ): Promise<() => void> {
     if (uris.length > maxAtOnce)
       throw new RialtoError('invalid_params', { message: `a stream may subscribe to at most ${maxAtOnce} resources` });
     const watches: [RegisteredServer, string][] = [];
     for (const given of uris) {
       const { uri, servers } = await this.features.asked(ctx, options, { uri: given as string });
-      watches.push([await this.calls.watched(ctx, servers, uri), uri]);
+      watches.push([await this.subscriptions.findWatchable(ctx, servers, uri), uri]);
     }
     const named = watches.map(([{ row }, uri]) => ({ server: row.id, serverId: row.serverId, uri }));
     const listener = { ctx, only: options.only, named, end };
@@ -102,7 +108,7 @@ export class ResourceWatches {
       for (const over of releases.splice(0)) over();
     };
     try {
-      for (const [server, uri] of watches) releases.push(await this.calls.watch(ctx, server, uri));
+      for (const [server, uri] of watches) releases.push(await this.subscriptions.watchResource(ctx, server, uri));
     } catch (error) {
       release();
       throw error;
@@ -180,7 +186,7 @@ export class ResourceWatches {
       const servers = new Map((await this.features.servers(ctx)).map((server) => [server.row.id, server]));
       const answers = named.map(async ({ server: id, uri }) => {
         const server = servers.get(id);
-        return server !== undefined && (await this.calls.mayWatch(ctx, server, uri));
+        return server !== undefined && (await this.subscriptions.mayWatch(ctx, server, uri));
       });
       return (await Promise.all(answers)).every(Boolean);
     } catch (err) {
@@ -193,17 +199,17 @@ export class ResourceWatches {
   private enqueueAlign(session: string): Promise<void> {
     const known = this.attended.get(session);
     if (!known) return Promise.resolve();
-    return (known.turn = known.turn.then(() => this.align(session, known)));
+    return (known.turn = known.turn.then(() => this.alignSession(session, known)));
   }
 
-  private async align(session: string, known: Attended): Promise<void> {
+  private async alignSession(session: string, known: Attended): Promise<void> {
     try {
-      const rows = await this.store.of(session);
+      const rows = await this.store.subscriptionsOf(session);
       const servers = new Map((await this.features.servers(known.ctx)).map((server) => [server.row.id, server]));
       const wanted = new Map<string, { server: RegisteredServer; uri: string }>();
       for (const { server: id, uri } of rows) {
         const server = servers.get(id);
-        if (server && (await this.calls.mayWatch(known.ctx, server, uri)))
+        if (server && (await this.subscriptions.mayWatch(known.ctx, server, uri)))
           wanted.set(`${server.row.serverId} ${uri}`, { server, uri });
       }
       if (this.attended.get(session) !== known) return;
@@ -214,7 +220,7 @@ export class ResourceWatches {
         }
       for (const [key, { server, uri }] of wanted)
         if (!known.watches.has(key)) {
-          const release = await this.calls.watch(known.ctx, server, uri);
+          const release = await this.subscriptions.watchResource(known.ctx, server, uri);
           if (this.attended.get(session) !== known) return release();
           known.watches.set(key, release);
         }

@@ -26,9 +26,3 @@ export class PageFiller {
     return true;
   }
 }
-
-/** Returns the JSON text of the result of a list, such as `tools/list` (MCP, pagination). */
-export function pageText(member: string, { texts, nextCursor }: Page): string {
-  const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`;
-  return `{"${member}":[${texts.join(',')}]${next}}`;
-}

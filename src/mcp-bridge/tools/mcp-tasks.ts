@@ -12,7 +12,7 @@ import { TaskService } from '../../tasks/task.service.js';
 import { TaskSubmitService } from '../../tasks/task-submit.service.js';
 import { taskView, type StoredTask } from '../../tasks/task.types.js';
 import { adoptedResult, detailOf, handleOf, keptResult, partIn, type CallEnd, type TaskHandle } from './mcp-task.js';
-import { resultOf } from './own-agent-tools.js';
+import { taskResult } from './own-agent-tools.js';
 
 /** Reads, answers and cancels tasks for MCP clients with the extension `io.modelcontextprotocol/tasks`. */
 @Injectable()
@@ -25,7 +25,7 @@ export class McpTasks {
   ) {}
 
   /** Returns the handle of the task as which a call continues. */
-  async handle(ctx: CallContext, taskId: string): Promise<TaskHandle> {
+  async handleFor(ctx: CallContext, taskId: string): Promise<TaskHandle> {
     return handleOf(await this.tasks.visible(ctx, undefined, taskId), this.settings.RIALTO_TASK_RETENTION_DAYS);
   }
 
@@ -60,7 +60,7 @@ export class McpTasks {
     const answer = partIn(task, responses);
     if (answer === 'none') return {};
     if (answer === 'declined') return this.cancel(ctx, params);
-    const found = await this.agents.of(task);
+    const found = await this.agents.agentOf(task);
     if (!found) throw new RialtoError('not_found', { message: 'the agent of this task was removed' });
     const message = { messageId: newId(), role: 'ROLE_USER' as const, taskId: task.id, parts: [answer] };
     await this.submits.submit(ctx, found.agent, { params: { message }, waits: false });
@@ -82,8 +82,8 @@ export class McpTasks {
 
   /** Returns the result that the call would have given. Throws the meaning of a failed adopted task. */
   async resultOf(task: StoredTask): Promise<ToolResult | JsonObject> {
-    const found = await this.agents.of(task);
-    if (!found?.isAdopted) return resultOf(taskView(task));
+    const found = await this.agents.agentOf(task);
+    if (!found?.isAdopted) return taskResult(taskView(task));
     return found.agent.executor.kind === 'mcp-tool' ? keptResult(task) : adoptedResult(task);
   }
 }

@@ -34,7 +34,8 @@ const sendToAgent = {
   name: 'send_to_agent',
   title: 'Send to agent',
   description:
-    'Sends a message to an agent of this gateway and waits for its answer. Give the contextId of an answer to continue a conversation, and its taskId to answer a question.',
+    'Sends a message to an agent of this gateway and waits for its answer. ' +
+    'Give the contextId of an answer to continue a conversation, and its taskId to answer a question.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -71,23 +72,23 @@ export class OwnAgentTools {
   }
 
   /** Calls a tool. Throws the errors of a send, and `invalid_params` for bad arguments. */
-  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
-    if (name === sendToAgent.name) return this.send(ctx, args);
-    const agents = (await this.agentsFor(ctx)).map(viewOf);
+  async callTool(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
+    if (name === sendToAgent.name) return this.sendMessage(ctx, args);
+    const agents = (await this.agentsFor(ctx)).map(agentSummary);
     return { result: toolResult({ agents }) };
   }
 
-  private async send(ctx: CallContext, args: JsonObject): Promise<ToolOutcome> {
-    const name = textOf(args, 'agent');
+  private async sendMessage(ctx: CallContext, args: JsonObject): Promise<ToolOutcome> {
+    const name = textArgument(args, 'agent');
     if (name === undefined) throw new RialtoError('invalid_params', { message: 'agent is required' });
     const agent = await this.published.resolve(name, ctx.org);
     if (!agent) throw new RialtoError('not_found', { message: 'no such agent', hint: 'list_agents lists the agents' });
-    const params = { message: messageOf(args) };
+    const params = { message: userMessage(args) };
     const { signal } = ctx;
     const answer = await this.sends.send(ctx, agent, { params }, { waitMs, gone: signal && (() => signal) });
-    if ('message' in answer) return { result: toolResult(contentOf(answer.message.parts)) };
+    if ('message' in answer) return { result: toolResult(replyContent(answer.message.parts)) };
     const { id, status } = answer.task;
-    return { result: resultOf(answer.task), ...(!isSettled(status.state) && { goesOnAs: id }) };
+    return { result: taskResult(answer.task), ...(!isSettled(status.state) && { goesOnAs: id }) };
   }
 
   private async agentsFor(ctx: CallContext): Promise<PublishedAgent[]> {
@@ -98,14 +99,14 @@ export class OwnAgentTools {
   }
 }
 
-function viewOf({ name, description, skills }: PublishedAgent): JsonObject {
+function agentSummary({ name, description, skills }: PublishedAgent): JsonObject {
   const skillViews = skills.map((skill) => ({ id: skill.id, name: skill.name, description: skill.description }));
   return { name, description, skills: skillViews };
 }
 
-function messageOf(args: JsonObject): Message {
-  const text = textOf(args, 'message');
-  const [taskId, contextId] = [textOf(args, 'taskId', maxId), textOf(args, 'contextId', maxId)];
+function userMessage(args: JsonObject): Message {
+  const text = textArgument(args, 'message');
+  const [taskId, contextId] = [textArgument(args, 'taskId', maxId), textArgument(args, 'contextId', maxId)];
   if (containsUnstorable(args)) throw new RialtoError('invalid_params', { message: `the message ${unstorable}` });
   const parts: Part[] = [
     ...(text === undefined ? [] : [{ text }]),
@@ -121,7 +122,7 @@ function messageOf(args: JsonObject): Message {
   };
 }
 
-function textOf(args: JsonObject, name: string, maxLength = maxWords): string | undefined {
+function textArgument(args: JsonObject, name: string, maxLength = maxWords): string | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' && value.length > 0 && value.length <= maxLength) return value;
@@ -131,7 +132,7 @@ function textOf(args: JsonObject, name: string, maxLength = maxWords): string | 
 /**
  * Returns the text for the model, and the ids for programs to continue with. A failed task is an error of the tool.
  */
-export function resultOf({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
+export function taskResult({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
   const text = textsOf(status.message?.parts ?? []) || artifactsText(artifacts);
   const state = wordOf(status.state);
   const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));
@@ -145,7 +146,7 @@ export function resultOf({ id, contextId = '', status, artifacts = [] }: Task): 
   };
 }
 
-function contentOf(parts: readonly Part[]): Json {
+function replyContent(parts: readonly Part[]): Json {
   return textsOf(parts) || (parts.find((part) => part.data !== undefined)?.data ?? '');
 }
 

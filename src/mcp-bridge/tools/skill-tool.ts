@@ -166,7 +166,7 @@ async function send(
     takesText,
     sessionId,
   });
-  const { status, bodyText } = await within(timeoutMs, (signal) =>
+  const { status, bodyText } = await runWithin(timeoutMs, (signal) =>
     fetcher(url, { method: 'POST', headers: { ...headers }, body, signal }),
   );
   return toolOutput(decodeBridgeReply(bodyText, { status, requestId: idOf(bodyText, requestId) }));
@@ -185,7 +185,7 @@ function idOf(bodyText: string, requestId: number): number | string {
   }
 }
 
-async function within<Result>(timeoutMs: number, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+async function runWithin<Result>(timeoutMs: number, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {

@@ -16,7 +16,8 @@ const listed = JSON.stringify({
   name,
   title: 'Task status',
   description:
-    'Asks again for the task of an earlier call, by its taskId. Waits a short time for its end, and returns the result of the call, or states that the task continues.',
+    'Asks again for the task of an earlier call, by its taskId. ' +
+    'Waits a short time for its end, and returns the result of the call, or states that the task continues.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -59,7 +60,7 @@ export class TaskStatusTool {
    * Returns the result of the task. Throws `invalid_params`, `task_not_found`, `denied`, and the meaning of a failed
    * task.
    */
-  async call(ctx: CallContext, { args }: ToolCall): Promise<ToolResult | JsonObject> {
+  async callTool(ctx: CallContext, { args }: ToolCall): Promise<ToolResult | JsonObject> {
     const { taskId, wait } = readArguments(args);
     const current = await this.tasks.get(ctx, undefined, taskId);
     if (isSettled(current.state)) return this.mcpTasks.resultOf(current);

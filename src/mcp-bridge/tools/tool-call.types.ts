@@ -22,11 +22,10 @@ export interface ToolCall {
 export interface CallOptions {
   /** Id of the only MCP server of the door. */
   readonly only?: string;
-  /**
-   * Milliseconds after which a call with a task at its MCP server continues as a task of the gateway. Absent when the
-   * caller has no way to ask for that task.
-   */
-  readonly goesOnAfterMs?: number;
+  /** True when the caller takes a task instead of a result that is not ready in time. */
+  readonly takesTasks?: boolean;
+  /** True for the REST API, which does not have the tools of the gateway itself. */
+  readonly isRest?: boolean;
 }
 
 /**

@@ -1,11 +1,13 @@
 import type { Json, JsonObject } from '../../kernel/json.js';
-import { literalName, portableName } from '../../protocol/mcp/tool-names.js';
+import { literalName, portableName, upstreamName } from '../../protocol/mcp/tool-names.js';
 import { takesText } from '../../protocol/a2a/remote/skill-input.js';
 import { listedSchema, skillSchema } from '../../protocol/mcp/tool-schema.js';
 import type { AgentSnapshot } from '../../registry/registry.service.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
 import type { ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import type { RegisteredServer, UpstreamTool } from '../../upstreams/registered-server.types.js';
+import type { UpstreamCall } from '../../upstreams/upstream-calls.js';
+import type { ToolCall } from './tool-call.types.js';
 
 export type NameMode = 'portable' | 'canonical' | 'both';
 /** Names to list; `own` lists the names that the MCP server uses. */
@@ -139,6 +141,42 @@ function upstreamEntry(target: UpstreamTool): UpstreamEntry {
     alias,
     listed: { canonical: listed(canonical), portable: listed(alias) },
   };
+}
+
+/** A tool that a caller named: a skill, or the call of a tool of an MCP server, which may not exist. */
+export type FoundTool = SkillEntry | (UpstreamCall & { readonly kind: 'server' });
+
+/**
+ * Finds the tool of a call by either of its names; undefined when no agent and no server can have it.
+ * @param only id of the only MCP server of the door; the call then uses the name of the server.
+ */
+export function findTool(
+  { byName }: ToolCatalogue,
+  { name, args }: ToolCall,
+  only: string | undefined,
+): FoundTool | undefined {
+  if (only !== undefined) {
+    const canonical = upstreamName(only, name);
+    const entry = byName.get(canonical);
+    const target = entry?.kind === 'upstream' && entry.target.tool.name === name ? entry.target : undefined;
+    return { kind: 'server', target, canonical, legacyAlias: entry?.alias, calledAs: name, serverId: only, args };
+  }
+  const entry = byName.get(name);
+  if (entry?.kind === 'skill') return entry;
+  if (!entry && !namesServer(name)) return undefined;
+  const { target, canonical = name, alias } = entry ?? {};
+  const serverId = target?.server.row.serverId ?? serverOfName(name);
+  return { kind: 'server', target, canonical, legacyAlias: alias, calledAs: name, serverId, args };
+}
+
+/** True for a name of the form `<serverId>__<tool>`; a skill never has such a name. */
+function namesServer(name: string): boolean {
+  return /^[a-z0-9][a-z0-9_-]*?__./.test(name);
+}
+
+/** Returns the server in the canonical name of a tool or prompt. */
+export function serverOfName(name: string): string {
+  return name.slice(0, Math.max(0, name.indexOf('__')));
 }
 
 /** The agent or server of a tool, used for discovery and filters. */

@@ -1,10 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
-import type { JsonObject } from '../../kernel/json.js';
-import { SchemaChecks, type Violations } from '../../platform/schemas/schema-checks.js';
 import { RegistryService, type AgentSnapshot } from '../../registry/registry.service.js';
 import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
-import { catalogueOf, type SkillEntry, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';
+import { catalogueOf, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';
 
 /**
  * The tool catalogues of each org, built once for each state of its agents and MCP servers. For some servers the tools
@@ -17,15 +15,10 @@ export class ToolCatalogues {
   constructor(
     private readonly registry: RegistryService,
     private readonly upstreams: UpstreamsService,
-    private readonly schemas: SchemaChecks,
   ) {}
 
-  /** Returns how arguments break the input schema of a skill. */
-  violations({ org }: CallContext, { inputSchema }: SkillEntry, args: JsonObject): Violations {
-    return this.schemas.violations(org.id, inputSchema, args);
-  }
-
-  async of(ctx: CallContext): Promise<ToolCatalogue> {
+  /** Returns the catalogue as the caller sees it. */
+  async catalogueFor(ctx: CallContext): Promise<ToolCatalogue> {
     const { org } = ctx;
     const agents = this.registry.peekSnapshot(org.id) ?? (await this.registry.snapshot(org.id));
     const servers = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));

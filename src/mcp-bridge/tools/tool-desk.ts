@@ -1,15 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { parseExact } from '../../protocol/exact-integers.js';
-import { ToolTasks, type KeptCall, type ToolKeeper } from '../../continuations/tool-tasks.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
 import { UpstreamTools } from '../../upstreams/upstream-tools.js';
 import { isListed, ownerOf, type ToolEntry } from './tool-catalogue.js';
 import { ToolCatalogues } from './tool-catalogues.js';
-import { outcomeOf } from './server-tools.js';
+import { ServerCalls } from './server-calls.js';
 import { beforeCallersLeaveMs } from './tool-call.types.js';
-import { ToolsService } from './tools.service.js';
+import { ToolRouter } from './tool-router.js';
 import type { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js';
 
 /** Tools for clients of the REST API: finds tools by their names and calls them. */
@@ -17,9 +16,9 @@ import type { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js
 export class ToolDesk {
   constructor(
     private readonly catalogues: ToolCatalogues,
-    private readonly tools: ToolsService,
-    private readonly servers: UpstreamTools,
-    private readonly tasks: ToolTasks,
+    private readonly router: ToolRouter,
+    private readonly serverTools: UpstreamTools,
+    private readonly servers: ServerCalls,
     private readonly cursors: Cursors,
   ) {}
 
@@ -27,8 +26,8 @@ export class ToolDesk {
    * Returns the tools of agents and servers that the caller may discover, in order of their canonical names. Throws
    * `invalid_params` for a cursor of another list.
    */
-  async list(ctx: CallContext, { limit, cursor, ...wanted }: ToolQuery): Promise<Page<ToolView>> {
-    const { entries } = await this.catalogues.of(ctx);
+  async listTools(ctx: CallContext, { limit, cursor, ...wanted }: ToolQuery): Promise<Page<ToolView>> {
+    const { entries } = await this.catalogues.catalogueFor(ctx);
     const scope = JSON.stringify(['tools', ctx.org.id, wanted]);
     const [after = ''] = cursor === undefined ? [] : this.cursors.decode(scope, cursor, 1);
     const visible = new Map<string, Promise<boolean>>();
@@ -38,7 +37,7 @@ export class ToolDesk {
       const owner = ownerOf(entry);
       const key = `${owner.kind} ${owner.id}`;
       if (!visible.has(key)) visible.set(key, this.catalogues.mayDiscover(ctx, owner));
-      if (await visible.get(key)) views.push(viewOf(entry));
+      if (await visible.get(key)) views.push(toolView(entry));
       if (views.length > limit) break;
     }
     return pageOf(
@@ -51,18 +50,19 @@ export class ToolDesk {
 
   /**
    * Calls a tool by either of its names; any other name is looked up on all MCP servers. Throws the errors of
-   * ToolsService.call and UpstreamTools.call.
+   * ToolRouter.callTool and ServerCalls.callTool.
    */
-  async call(ctx: CallContext, { name, arguments: args, strategy }: CallTool): Promise<CalledTool> {
-    const { byName } = await this.catalogues.of(ctx);
+  async callTool(ctx: CallContext, { name, arguments: args, strategy }: CallTool): Promise<CalledTool> {
+    const { byName } = await this.catalogues.catalogueFor(ctx);
     const known = byName.get(name);
-    if (!known && (await this.servers.find(ctx, name)).length > 0) {
-      let keeper: ToolKeeper | undefined;
-      const tasksOf = (call: KeptCall): ToolKeeper => (keeper = this.tasks.keeperOf(ctx, call, beforeCallersLeaveMs));
-      const { target, result } = await this.servers.call(ctx, { tool: name, args: args, strategy, tasksOf });
-      return { name: target.canonical, result: outcomeOf(result, keeper).result as JsonObject };
+    const target = known ? undefined : await this.serverTools.chooseTool(ctx, name, strategy);
+    if (target) {
+      const { canonical, server } = target;
+      const call = { target, canonical, serverId: server.row.serverId, args };
+      const { result } = await this.servers.callTool(ctx, call, beforeCallersLeaveMs);
+      return { name: canonical, result: result as JsonObject };
     }
-    const { result } = await this.tools.call(ctx, { name, args: args }, { goesOnAfterMs: beforeCallersLeaveMs });
+    const { result } = await this.router.callTool(ctx, { name, args }, { isRest: true });
     return { name: known?.canonical ?? name, result: result as JsonObject };
   }
 }
@@ -74,10 +74,10 @@ function isWanted(entry: ToolEntry, { quarantined, ...wanted }: Omit<ToolQuery, 
   if (server !== undefined && (kind !== 'server' || id !== server)) return false;
   if (agent !== undefined && (kind !== 'agent' || id !== agent)) return false;
   if (name !== undefined && ![entry.canonical, entry.alias, ownName(entry)].includes(name)) return false;
-  return q === undefined || wordsOf(entry).toLowerCase().includes(q.toLowerCase());
+  return q === undefined || searchText(entry).toLowerCase().includes(q.toLowerCase());
 }
 
-function wordsOf(entry: ToolEntry): string {
+function searchText(entry: ToolEntry): string {
   const { name, title, description } = toolOf(entry);
   return [name, title, description].filter((words) => typeof words === 'string').join('\n');
 }
@@ -86,7 +86,7 @@ function toolOf(entry: ToolEntry): ToolView['tool'] {
   return parseExact(entry.listed.canonical) as ToolView['tool'];
 }
 
-function viewOf(entry: ToolEntry): ToolView {
+function toolView(entry: ToolEntry): ToolView {
   const { kind, id } = ownerOf(entry);
   return {
     name: entry.canonical,

@@ -18,7 +18,7 @@ export class ToolsController {
   @ApiOperation({ summary: 'Tools of the org in order of their names: skills of agents, and tools of MCP servers' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(ToolView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: ToolQuery }) query: ToolQuery) {
-    return this.tools.list(ctx, query);
+    return this.tools.listTools(ctx, query);
   }
 
   @Post('call')
@@ -30,6 +30,6 @@ export class ToolsController {
     @Body({ schema: CallTool }) body: CallTool,
     @Res({ passthrough: true }) response: ServerResponse,
   ) {
-    return this.tools.call({ ...ctx, tellLimit: limitHeaders(response) }, body);
+    return this.tools.callTool({ ...ctx, tellLimit: limitHeaders(response) }, body);
   }
 }

@@ -1,12 +1,15 @@
+import { Injectable } from '@nestjs/common';
 import type { RialtoError } from '../../kernel/errors.js';
 import { systemClock } from '../../kernel/clock.js';
 import type { Act, ActEnd, VerbLedger } from '../../kernel/verb-bus.js';
-import { writeRowsIn, type RowChange, type RowWriter } from '../database/row-writer.js';
+import { RowWriter, writeRowsIn, type RowChange } from '../database/row-writer.js';
 import type { Tx } from '../database/tx.js';
-import type { Metrics } from '../telemetry/metrics.js';
+import { Metrics } from '../telemetry/metrics.js';
 
 /** Computes the rows that one module stores about an act. A recorder only returns rows; it has no side effects. */
 export interface ActRecorder {
+  /** Reads what the rows need. Returns undefined when nothing has to be read. */
+  prepare?(act: Act, isDenied: boolean): Promise<void> | undefined;
   begin?(act: Act): RowChange[];
   end?(act: Act, end: ActEnd): RowChange[];
 }
@@ -15,6 +18,7 @@ export interface ActRecorder {
  * Writes the rows of all recorders for one act as one change, so an act is audited, counted and charged together or
  * not at all.
  */
+@Injectable()
 export class Ledger implements VerbLedger {
   private readonly recorders: ActRecorder[] = [];
 
@@ -27,13 +31,18 @@ export class Ledger implements VerbLedger {
     this.recorders.push(recorder);
   }
 
+  prepare(act: Act, isDenied: boolean): Promise<void> | undefined {
+    const waits = this.recorders.flatMap((recorder) => recorder.prepare?.(act, isDenied) ?? []);
+    return waits.length === 0 ? undefined : Promise.all(waits).then(() => undefined);
+  }
+
   begin(act: Act): Promise<void> {
     return this.writer.write(this.recorders.flatMap((recorder) => recorder.begin?.(act) ?? []));
   }
 
   async end(act: Act, end: ActEnd): Promise<void> {
     await this.writer.write(this.rowsOfEnd(act, end));
-    this.count(act, end);
+    this.countAct(act, end);
   }
 
   /** Records the success of an act inside the transaction of its work: both are committed or neither is. */
@@ -52,7 +61,7 @@ export class Ledger implements VerbLedger {
     const end: ActEnd = { outcome: 'completed', durationMs: Math.max(0.001, systemClock.now() - act.startedAt) };
     const done = (): void => {
       act.recorded = true;
-      this.count(act, end);
+      this.countAct(act, end);
     };
     return { rows: this.rowsOfEnd(act, end), done };
   }
@@ -61,7 +70,7 @@ export class Ledger implements VerbLedger {
     return this.recorders.flatMap((recorder) => recorder.end?.(act, end) ?? []);
   }
 
-  private count(act: Act, { outcome, durationMs }: ActEnd & { error?: RialtoError }): void {
+  private countAct(act: Act, { outcome, durationMs }: ActEnd & { error?: RialtoError }): void {
     this.metrics.acts.inc({ action: act.action, outcome });
     this.metrics.actSeconds.observe({ action: act.action }, durationMs / 1_000);
   }

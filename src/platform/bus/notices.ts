@@ -3,8 +3,10 @@ import pg from 'pg';
 import { parseExact } from '../../protocol/exact-integers.js';
 import { z } from 'zod';
 import { notices, type Notice, type NoticeName } from '../../kernel/notices.js';
-import { breakLine, requireWritable, watchLine } from '../database/line-watch.js';
+import { requireWritable, watchConnection } from '../database/connection-check.js';
+import { positional } from '../database/sql.js';
 import type { Tx } from '../database/tx.js';
+import { breakConnection } from '../library-internals/pg-connection.js';
 import type { Logger } from '../telemetry/logger.js';
 
 const channel = 'rialto_notices';
@@ -43,11 +45,11 @@ export class Notices {
 
   /** Publishes a notice after the commit of `tx`, or at once when there is no transaction. */
   tell<Name extends NoticeName>(tx: Tx | undefined, name: Name, payload: Notice<Name>): void {
-    if (tx) tx.afterCommit(() => this.send(name, payload));
-    else this.send(name, payload);
+    if (tx) tx.afterCommit(() => this.publish(name, payload));
+    else this.publish(name, payload);
   }
 
-  private send(name: NoticeName, payload: Notice<NoticeName>): void {
+  private publish(name: NoticeName, payload: Notice<NoticeName>): void {
     this.emit({ name, payload });
     this.outbox.push({ name, payload });
     this.timer ??= setTimeout(() => void this.flush(), coalesceMs).unref();
@@ -69,7 +71,10 @@ export class Notices {
     this.outbox = [];
     for (const text of split(this.origin, batch)) {
       try {
-        await this.pool.query({ name: 'notices', text: 'select pg_notify($1, $2)', values: [channel, text] });
+        await this.pool.query({
+          name: 'notices',
+          ...positional('select pg_notify(:channel, :text)', { channel, text }),
+        });
       } catch (err) {
         this.log.warn({ err }, 'notices for other processes were lost; those processes find the rows when they poll');
       }
@@ -80,12 +85,12 @@ export class Notices {
    * Listens for notices of other processes, and reconnects until `close`. Rejects when the first connection fails.
    */
   async listen(): Promise<void> {
-    const client = await this.connect();
+    const client = await this.connectListener();
     this.listener = client;
     client.once('end', () => this.reconnect());
   }
 
-  private async connect(): Promise<pg.Client> {
+  private async connectListener(): Promise<pg.Client> {
     const client = new pg.Client({
       connectionString: this.directUrl,
       connectionTimeoutMillis: 5_000,
@@ -93,15 +98,15 @@ export class Notices {
       application_name: 'rialto:notices',
     });
     client.on('error', () => undefined);
-    client.on('notification', ({ payload }) => this.receive(payload ?? ''));
+    client.on('notification', ({ payload }) => this.receiveNotice(payload ?? ''));
     try {
       await client.connect();
-      watchLine(client);
+      watchConnection(client);
       await requireWritable(client);
       await client.query(`listen ${channel}`);
       return client;
     } catch (error) {
-      breakLine(client);
+      breakConnection(client);
       throw error;
     }
   }
@@ -126,8 +131,8 @@ export class Notices {
     this.emitter.on('missed', listen);
   }
 
-  private receive(text: string): void {
-    const message = envelope.safeParse(parsed(text));
+  private receiveNotice(text: string): void {
+    const message = envelope.safeParse(parseNotice(text));
     if (!message.success || message.data.from === this.origin) return;
     for (const [name, payload] of message.data.told) {
       if (!Object.hasOwn(notices, name)) continue; // sent by a newer version
@@ -144,7 +149,7 @@ export class Notices {
   }
 }
 
-function parsed(text: string): unknown {
+function parseNotice(text: string): unknown {
   try {
     return parseExact(text);
   } catch {

@@ -20,7 +20,7 @@ export type OperatorKey = z.output<typeof key>;
 /** Reads RIALTO_CARD_KEYS: a JWKS, or the name of a file that contains one. Problems never repeat the value. */
 export function readCardKeys(value: string | undefined, problems: string[]): readonly OperatorKey[] {
   if (value === undefined) return [];
-  const read = keySet.safeParse(contentOf(value));
+  const read = keySet.safeParse(keyContent(value));
   if (read.success) return read.data.keys;
   const { path, message } = read.error.issues[0]!;
   const where =
@@ -29,7 +29,7 @@ export function readCardKeys(value: string | undefined, problems: string[]): rea
   return [];
 }
 
-function contentOf(value: string): unknown {
+function keyContent(value: string): unknown {
   try {
     return JSON.parse(value.trimStart().startsWith('{') ? value : readFileSync(value, 'utf8'));
   } catch {

@@ -7,13 +7,14 @@ const schemes = ['postgres:', 'postgresql:'];
  */
 const attributes: ReadonlySet<string | null> = new Set([null, 'any', 'read-write', 'primary']);
 
-/** The URL of a PostgreSQL server with one host; a list of hosts, which libpq allows, is refused (R5). */
+/** The URL of a PostgreSQL server with one host; a list of hosts, which libpq allows, is refused. */
 export const databaseUrl = z.string().superRefine((text, issues) => {
   const refuse = (message: string): void => issues.addIssue({ code: 'custom', message });
   const authority = text.split('/', 3)[2] ?? '';
   if (authority.slice(authority.lastIndexOf('@') + 1).includes(','))
     return refuse(
-      'names several hosts: use one address that leads to the writable server, e.g. a service, a virtual IP or a pooler',
+      'names several hosts: ' +
+        'use one address that leads to the writable server, e.g. a service, a virtual IP or a pooler',
     );
   if (!URL.canParse(text) || !schemes.includes(new URL(text).protocol))
     return refuse('must be a URL that starts with postgres:// or postgresql://');

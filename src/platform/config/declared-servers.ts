@@ -77,7 +77,8 @@ export function declaredServers(
     if (isAgent)
       for (const placeholder of editorPlaceholders(server))
         problems.push(
-          `${placeholder} of the MCP server "${name}" can only be filled in by an editor: use a variable instead, such as \${${variableFor(placeholder)}}`,
+          `${placeholder} of the MCP server "${name}" can only be filled in by an editor: ` +
+            `use a variable instead, such as \${${variableFor(placeholder)}}`,
         );
     servers.set(id, { name, isAgent, ...filled, ...(type !== undefined && { transport: type }), id });
   }

@@ -2,24 +2,24 @@ import { z } from 'zod';
 import { databaseUrl } from './database-url.js';
 import { parseAllowList } from '../http/outbound/address.js';
 import { parseTrustProxy } from '../http/server/client-address.js';
+import { messageLimits } from './message-limits.js';
 import { nearestOf } from './nearest-name.js';
-import { account, key32, list, origins, secret, setting, whole } from './setting-shapes.js';
+import {
+  account,
+  flag,
+  key32,
+  list,
+  origins,
+  port,
+  readableBy,
+  readableProblem,
+  secret,
+  setting,
+  url,
+  whole,
+} from './setting-shapes.js';
 import { secretVariable } from './variable.js';
 
-const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
-const port = z.coerce.number().int().min(0).max(65_535);
-const url = (...protocols: string[]) =>
-  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
-    message: `must be a URL that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
-  });
-const readableBy = (parse: (text: string) => unknown) => (text: string) => {
-  try {
-    parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-};
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
 
 /** Every setting of the process. `fallback` is the default in the README table; settings.ts sets derived defaults. */
@@ -32,11 +32,7 @@ export const environment = {
   PORT: setting(port.default(3000), '`3000`', 'port of every door; 0 takes a free one'),
   HOST: setting(z.string().optional(), '`127.0.0.1`, production `0.0.0.0`', 'address to listen on'),
   METRICS_PORT: setting(port.default(9464), '`9464`', 'port of `/metrics`; 0 turns it off'),
-  GRPC_PORT: setting(
-    port.optional(),
-    'off',
-    'port of the A2A gRPC services, which cards then name; 0 takes a free one',
-  ),
+  GRPC_PORT: setting(port.optional(), 'off', 'port of the A2A gRPC services, named on cards; 0 takes a free one'),
   RIALTO_PUBLIC_URL: setting(
     url('http:', 'https:').optional(),
     'the listening address',
@@ -65,7 +61,8 @@ export const environment = {
   A2A_SECRET: setting(
     secret.optional(),
     'none',
-    'the deployment’s secret for HS256 tokens, at least 32 bytes; without it, and without `apiKeyEnv`, a production gateway starts, but answers 503 at every agent door',
+    'the deployment’s secret for HS256 tokens, at least 32 bytes; without it, and without `apiKeyEnv`, ' +
+      'a production gateway starts, but answers 503 at every agent door',
   ),
   RIALTO_A2A_SECRET_ADMINS: setting(
     flag.optional(),
@@ -129,16 +126,19 @@ export const environment = {
     '`true`, a number of hops, or CIDRs of the proxies that may set the `X-Forwarded-*` headers',
   ),
   RIALTO_MAX_BODY_BYTES: setting(whole(1_024, 64 * 1_048_576).default(1_048_576), '`1048576`', 'largest request body'),
+  ...messageLimits,
   RIALTO_RATE_LIMIT_PRINCIPAL: setting(
     whole(1, 1_000_000).default(1_200),
     '`1200`',
-    'requests per minute and principal, in each process; bursts of half the limit are allowed, at least 10 if the limit is that high',
+    'requests per minute and principal, in each process; ' +
+      'bursts of half the limit are allowed, at least 10 if the limit is that high',
   ),
   RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'the same limit for each org'),
   RIALTO_MAX_NESTED_CALLS: setting(
     whole(1, 100_000).default(50),
     '`50`',
-    'nested calls of one caller that may wait at once for one agent that works elsewhere; the limit for tasks that it does not wait for is 20 times higher',
+    'nested calls of one caller that may wait at once for one agent that works elsewhere; ' +
+      'the limit for tasks that it does not wait for is 20 times higher',
   ),
   RIALTO_RATE_LIMIT_TOOL: setting(
     whole(0, 1_000_000).default(0),
@@ -189,7 +189,8 @@ export const environment = {
   RIALTO_LEGACY_TOKENS: setting(
     flag.default(false),
     '`false`',
-    'accept tokens without `iss`, `aud` and `org_domain` (they count for the default org) on the `_agent-native` and `/a2a` doors',
+    'accept tokens without `iss`, `aud` and `org_domain` (they count for the default org) ' +
+      'on the `_agent-native` and `/a2a` doors',
   ),
   RIALTO_DEV_ANONYMOUS: setting(flag.default(false), '`false`', 'development only: loopback callers need no token'),
   RIALTO_ADMIN_PASSWORD: setting(
@@ -200,7 +201,8 @@ export const environment = {
   RIALTO_STDIO_COMMANDS: setting(
     z.enum(['catalogue', 'any']).default('catalogue'),
     '`catalogue`',
-    'which programs may be registered as MCP servers: those of `stdioCommands` in the configuration file, or `any`; outside production every program may be registered',
+    'which programs may be registered as MCP servers: those of `stdioCommands` in the configuration file, or `any`; ' +
+      'outside production every program may be registered',
   ),
   RIALTO_STDIO_ISOLATION: setting(
     z.enum(['required', 'preferred']).optional(),
@@ -210,12 +212,14 @@ export const environment = {
   RIALTO_STDIO_USER: setting(
     account.optional(),
     'the user of the gateway',
-    'user and group, as numbers (`65533:65533`), that programs of MCP servers run as; requires that the gateway runs as root',
+    'user and group, as numbers (`65533:65533`), that programs of MCP servers run as; ' +
+      'requires that the gateway runs as root',
   ),
   RIALTO_STDIO_PROGRAMS: setting(
     whole(1, 1_000).default(5),
     '`5`',
-    'programs that the MCP servers of one org may run at once in one process for all callers, and the same number for single clients; further calls wait',
+    'programs that the MCP servers of one org may run at once in one process for all callers, ' +
+      'and the same number for single clients; further calls wait',
   ),
   RIALTO_CONFORMANCE_AGENT: setting(
     z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
@@ -273,6 +277,7 @@ export const environment = {
     '`3`',
     'how often writing the receipt of such a message is tried again',
   ),
+  RIALTO_APPROVAL_PAGES: setting(flag.default(true), '`true`', 'serves a page for each approval; off: they answer 501'),
   RIALTO_TASK_RETENTION_DAYS: setting(
     whole(1, 36_500).default(30),
     '`30`',
@@ -311,12 +316,14 @@ export const environment = {
   RIALTO_CARD_SIGNATURES: setting(
     z.enum(['off', 'prefer', 'require']).default('prefer'),
     '`prefer`',
-    'signatures of the cards of registered agents; `prefer`: an invalid one is refused, and the first key is pinned; `require`: only verified cards are used; `off`: not checked',
+    'signatures of the cards of registered agents; `prefer`: an invalid one is refused, and the first key is pinned; ' +
+      '`require`: only verified cards are used; `off`: not checked',
   ),
   RIALTO_CARD_KEYS: setting(
     z.string().min(1).optional(),
     'none',
-    'public keys that sign cards: a JWKS, or the name of a file with one; `hosts` of a key limits it to the agents on these hosts. Where a key applies, no other key is trusted',
+    'public keys that sign cards: a JWKS, or the name of a file with one; ' +
+      '`hosts` of a key limits it to the agents on these hosts. Where a key applies, no other key is trusted',
   ),
   RIALTO_CARD_KEY_ORIGINS: setting(
     list.refine(...origins).default([]),
@@ -364,15 +371,6 @@ const fileNames: ReadonlySet<string> = new Set(secretSettings.map((name) => `${n
 
 /** `RIALTO_` names that are not settings: the operator's token, and variables that Kubernetes injects. */
 const foreignNames = /^RIALTO_(?:(?:TOKEN|PORT)$|PORT_|.*SERVICE_)/;
-
-/** Describes the problem of a value for readers who do not know the schema library. */
-function readableProblem(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
-  if (issue.code === 'too_small') return `must be at least ${issue.minimum}`;
-  if (issue.code === 'too_big') return `must be at most ${issue.maximum}`;
-  const wholeNumber = issue.code === 'invalid_type' && /^(?:int|number)$/.test(issue.expected);
-  return wholeNumber ? 'must be a whole number' : issue.message;
-}
 
 /** Reads the environment, with the aliases of other systems. Collects all problems, one line each, without values. */
 export function readEnvironment(env: Record<string, string | undefined>): { values: Environment; problems: string[] } {

@@ -30,13 +30,13 @@ export function readDeclaredFile(
   try {
     return { file, content: JSON.parse(plainJson(readFileSync(file, 'utf8'))) };
   } catch (error) {
-    problems.push(`${file} cannot be read as JSON: ${reasonOf(error as Error)}`);
+    problems.push(`${file} cannot be read as JSON: ${jsonReason(error as Error)}`);
     return undefined;
   }
 }
 
 /** Returns only the place of a JSON error: a parser quotes the text around it, which may be a secret. */
-function reasonOf({ name, message }: Error): string {
+function jsonReason({ name, message }: Error): string {
   if (name !== 'SyntaxError') return message;
   return /at position \d+(?: \(line \d+ column \d+\))?/.exec(message)?.[0] ?? 'it is not JSON';
 }

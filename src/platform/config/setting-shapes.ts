@@ -1,5 +1,24 @@
 import { z } from 'zod';
 
+/** `true` or `false`. */
+export const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
+export const port = z.coerce.number().int().min(0).max(65_535);
+/** A URL with one of the protocols. */
+export const url = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    message: `must be a URL that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+  });
+
+/** Argument of `refine`: accepts the texts for which the function does not throw. */
+export const readableBy = (parse: (text: string) => unknown) => (text: string) => {
+  try {
+    parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 /** A user and a group, as numbers. */
 export const account = z
   .string()
@@ -50,4 +69,13 @@ export interface Setting<Schema extends z.ZodType> {
 
 export function setting<Schema extends z.ZodType>(schema: Schema, fallback: string, about: string): Setting<Schema> {
   return { schema, fallback, about };
+}
+
+/** Describes the problem of a value for readers who do not know the schema library. */
+export function readableProblem(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}`;
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}`;
+  const wholeNumber = issue.code === 'invalid_type' && /^(?:int|number)$/.test(issue.expected);
+  return wholeNumber ? 'must be a whole number' : issue.message;
 }

@@ -130,7 +130,7 @@ export class EmbeddedPostgres {
       const port = this.chosenPort || (await freePort());
       const child = this.spawn(port);
       const failure = await this.failureOf(child);
-      if (failure === undefined) return this.settle(child, port);
+      if (failure === undefined) return this.greetServer(child, port);
       if (attempt === attempts || !passing.test(failure))
         throw embeddedUnavailable(`did not start (${brief(failure)})`);
       await sleep(attempt * 20);
@@ -182,15 +182,15 @@ export class EmbeddedPostgres {
       const postmaster = readPostmaster(this.parts.files.data);
       if (postmaster?.ready && postmaster.pid === child.pid) return undefined;
     }
-    await this.end(child);
+    await this.endServer(child);
     return `the server was not ready within ${startTimeoutMs / 1000} s`;
   }
 
-  private async settle(child: ChildProcess, port: number): Promise<void> {
+  private async greetServer(child: ChildProcess, port: number): Promise<void> {
     try {
       this.serverVersion = await greet(this.urlAt(port, 'postgres'));
     } catch (cause) {
-      await this.end(child);
+      await this.endServer(child);
       throw embeddedUnavailable(`refuses a connection to its data folder (${(cause as Error).message})`, cause);
     }
     this.child = child;
@@ -214,11 +214,11 @@ export class EmbeddedPostgres {
 
   private async shutDown(): Promise<void> {
     await this.revival;
-    if (this.child) await this.end(this.child);
+    if (this.child) await this.endServer(this.child);
     this.parts.release();
   }
 
-  private async end(child: ChildProcess): Promise<void> {
+  private async endServer(child: ChildProcess): Promise<void> {
     for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
       if (hasEnded(child) || child.pid === undefined) return;
       const ended = new Promise((done) => child.once('exit', done));

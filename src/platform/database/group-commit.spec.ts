@@ -97,7 +97,7 @@ describe('a failed batch of a group commit', () => {
     expect(batches).toEqual(['abXcd', 'ab', 'Xcd', 'X', 'cd']);
   });
 
-  it('is sent once more when its connection broke, and rejects with the first error when that fails as well', async () => {
+  it('is sent once more when its connection broke, and rejects with the first error when that fails too', async () => {
     const once = await commit('ab', (_, tries) => (tries === 0 ? broken : undefined));
     expect(once).toEqual({ batches: ['ab', 'ab'], outcomes: ['a', 'b'] });
     const twice = await commit('ab', () => broken);

@@ -25,7 +25,7 @@ export interface GroupCommitOptions<Change> {
  * Group commit: changes that arrive in one turn of the event loop, or while a statement runs, are sent as one
  * statement, and each caller gets its own outcome. A batch that the server refuses is sent again in halves, in order,
  * so one bad change does not harm the others. A batch with a broken connection is sent once more, so one broken
- * connection does not fail its changes (performance.md, section 15).
+ * connection does not fail its changes.
  */
 export class GroupCommit<Change, Outcome> {
   private waiting: Waiting<Change, Outcome>[] = [];
@@ -89,12 +89,12 @@ export class GroupCommit<Change, Outcome> {
 
   private pump(): void {
     while (this.mayFlush) {
-      const batch = this.take();
+      const batch = this.takeBatch();
       if (batch.length === 0) return;
       const keys = batch.flatMap(({ change }) => this.keysOf(change));
       for (const key of keys) this.held.add(key);
       this.running++;
-      void this.settle(batch).finally(() => {
+      void this.settleBatch(batch).finally(() => {
         for (const key of keys) this.held.delete(key);
         this.running--;
         this.gather();
@@ -102,7 +102,7 @@ export class GroupCommit<Change, Outcome> {
     }
   }
 
-  private take(): Waiting<Change, Outcome>[] {
+  private takeBatch(): Waiting<Change, Outcome>[] {
     const [batch, left, taken]: [typeof this.waiting, typeof this.waiting, Set<string>] = [[], [], new Set(this.held)];
     for (const entry of this.waiting) {
       const keys = this.keysOf(entry.change);
@@ -115,17 +115,17 @@ export class GroupCommit<Change, Outcome> {
   }
 
   /** @param firstError the error that left the outcome of the first try unknown. */
-  private async settle(batch: Waiting<Change, Outcome>[], firstError?: unknown): Promise<void> {
+  private async settleBatch(batch: Waiting<Change, Outcome>[], firstError?: unknown): Promise<void> {
     try {
       const outcomes = await this.flush(batch.map(({ change }) => change));
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index]!);
     } catch (error) {
       if (isRefusal(error) && batch.length > 1) {
         const half = batch.length >> 1;
-        await this.settle(batch.slice(0, half), firstError);
-        await this.settle(batch.slice(half), firstError);
+        await this.settleBatch(batch.slice(0, half), firstError);
+        await this.settleBatch(batch.slice(half), firstError);
       } else if (this.mayRepeat && !firstError && isLineBroken(error)) {
-        await this.settle(batch, error);
+        await this.settleBatch(batch, error);
       } else {
         for (const { reject } of batch) reject(firstError ?? error);
       }

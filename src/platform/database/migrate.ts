@@ -1,4 +1,5 @@
 import { PoolClient } from './pool-client.js';
+import { positional } from './sql.js';
 import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations as runQueueMigrations } from 'bullmq';
 import pg from 'pg';
 import { parseExact } from '../../protocol/exact-integers.js';
@@ -32,6 +33,13 @@ import { NameErasOfServers1763858200000 } from '../../../migrations/176385820000
 import { AddOrgDomains1763858300000 } from '../../../migrations/1763858300000-AddOrgDomains.js';
 import { SealCardQueries1763858400000 } from '../../../migrations/1763858400000-SealCardQueries.js';
 import { SealExecutorQueries1763858500000 } from '../../../migrations/1763858500000-SealExecutorQueries.js';
+import { KeepEventsOfOneCommit1763858600000 } from '../../../migrations/1763858600000-KeepEventsOfOneCommit.js';
+import { CreateApprovals1763858650000 } from '../../../migrations/1763858650000-CreateApprovals.js';
+import { AddTrustTiers1763858700000 } from '../../../migrations/1763858700000-AddTrustTiers.js';
+import { KeepTrustTiers1763859100000 } from '../../../migrations/1763859100000-KeepTrustTiers.js';
+import { KeepEncryptionKeys1763859200000 } from '../../../migrations/1763859200000-KeepEncryptionKeys.js';
+import { KeepTaskReports1763859250000 } from '../../../migrations/1763859250000-KeepTaskReports.js';
+import { SealPersonalFacts1763859300000 } from '../../../migrations/1763859300000-SealPersonalFacts.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new migration is a file in `migrations/` and an entry here. */
@@ -65,6 +73,13 @@ export const migrations = [
   AddOrgDomains1763858300000,
   SealCardQueries1763858400000,
   SealExecutorQueries1763858500000,
+  KeepEventsOfOneCommit1763858600000,
+  CreateApprovals1763858650000,
+  AddTrustTiers1763858700000,
+  KeepTrustTiers1763859100000,
+  KeepEncryptionKeys1763859200000,
+  KeepTaskReports1763859250000,
+  SealPersonalFacts1763859300000,
 ];
 
 /** Advisory lock that serializes the migrations of processes that start at the same time. */
@@ -95,7 +110,7 @@ export function createDataSource(
     connectTimeoutMS: 5_000,
     applicationName: 'rialto',
     logger: 'debug', // the default logger always prints a failed migration on standard output
-    // The server's timeout ends first. If the client gets no answer by its own timeout, the connection is dead (F24).
+    // The server's timeout ends first. If the client gets no answer by its own timeout, the connection is dead.
     extra: { keepAlive: true, query_timeout: 17_000, statement_timeout: 15_000, types: { getTypeParser }, Client },
   });
 }
@@ -106,7 +121,7 @@ export function createDataSource(
  */
 export async function migrateDatabase(url: string): Promise<void> {
   await withClient(url, async (client) => {
-    await client.query('select pg_advisory_lock($1)', [migrationLock]);
+    await client.query(positional('select pg_advisory_lock(:key)', { key: migrationLock }));
     const dataSource = createDataSource(url, []);
     try {
       await dataSource.initialize();
@@ -114,7 +129,7 @@ export async function migrateDatabase(url: string): Promise<void> {
       await runQueueMigrations(client);
     } finally {
       if (dataSource.isInitialized) await dataSource.destroy();
-      await client.query('select pg_advisory_unlock($1)', [migrationLock]);
+      await client.query(positional('select pg_advisory_unlock(:key)', { key: migrationLock }));
     }
   });
 }
@@ -152,28 +167,35 @@ export async function checkDatabase(url: string, mayForget = false): Promise<voi
       encoding: string;
       max: number;
       fsync: string;
-      can_create: boolean;
+      canCreate: boolean;
     }>(
-      `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding, current_setting('max_connections')::int as max,
-              current_setting('fsync') as fsync, has_database_privilege(current_database(), 'CREATE') and has_schema_privilege('public', 'CREATE') as can_create`,
+      `
+      select
+        current_setting('server_version_num')::int as version,
+        current_setting('server_encoding') as encoding,
+        current_setting('max_connections')::int as max,
+        current_setting('fsync') as fsync,
+        has_database_privilege(current_database(), 'CREATE')
+          and has_schema_privilege('public', 'CREATE') as "canCreate"`,
     );
     const server = rows[0]!;
     if (server.version < 150_000)
-      throw refused(`PostgreSQL 15 or later is needed, this is ${Math.floor(server.version / 10_000)}`);
+      throw refusedDatabase(`PostgreSQL 15 or later is needed, this is ${Math.floor(server.version / 10_000)}`);
     if (server.encoding !== 'UTF8')
-      throw refused(
-        `the database has the encoding ${server.encoding}; create one with create database … encoding 'UTF8' template template0`,
+      throw refusedDatabase(
+        `the database has the encoding ${server.encoding}; ` +
+          "create one with create database … encoding 'UTF8' template template0",
       );
     if (server.max < 30)
-      throw refused(`the server offers ${server.max} connections (max_connections), at least 30 are needed`);
+      throw refusedDatabase(`the server offers ${server.max} connections (max_connections), at least 30 are needed`);
     if (server.fsync !== 'on' && !mayForget)
-      throw refused('the server runs with fsync off, so it cannot keep what it acknowledged');
+      throw refusedDatabase('the server runs with fsync off, so it cannot keep what it acknowledged');
     if (
-      !server.can_create &&
+      !server.canCreate &&
       (await client.query<{ found: string | null }>(`select to_regclass('schema_migrations') as found`)).rows[0]
         ?.found === null
     ) {
-      throw refused('the user may not create tables in this database');
+      throw refusedDatabase('the user may not create tables in this database');
     }
   });
 }
@@ -184,7 +206,7 @@ async function withClient<Result>(url: string, work: (client: pg.Client) => Prom
   try {
     await client.connect();
   } catch (cause) {
-    throw refused(reasonOf(cause), cause);
+    throw refusedDatabase(connectReason(cause), cause);
   }
   try {
     return await work(client);
@@ -193,11 +215,11 @@ async function withClient<Result>(url: string, work: (client: pg.Client) => Prom
   }
 }
 
-function refused(reason: string, cause?: unknown): RialtoError {
+function refusedDatabase(reason: string, cause?: unknown): RialtoError {
   return new RialtoError('unavailable', { message: `DATABASE_URL: ${reason}`, cause });
 }
 
-function reasonOf(error: unknown): string {
+function connectReason(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   if (code === '28P01' || code === '28000') return 'the server refused the user or the password';
   if (code === '3D000') return 'the database does not exist';

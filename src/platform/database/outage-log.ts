@@ -7,7 +7,7 @@ const quietMs = 10_000;
 
 /**
  * Wraps a logger so that an outage of the database is logged in two lines: its beginning, and its end with the number
- * of failures. Otherwise sweeps, leases and jobs would log the same failure many times a second (R4).
+ * of failures. Otherwise sweeps, leases and jobs would log the same failure many times a second.
  */
 export function tellingOutagesOnce(log: Logger, clock: Pick<Clock, 'elapsed'> = systemClock): Logger {
   let outage: { readonly since: number; last: number; failures: number } | undefined;

@@ -10,12 +10,14 @@ const temporaryStates = /^(08|40|53|57|58)|^(55P03|25006)$/;
 const retryAfterSeconds = 5;
 const brokenConnectionCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT']);
 /** Messages of node-postgres and its pool that have no code. */
-const brokenConnectionMessages =
-  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Query runner already released)/;
+const brokenConnectionMessages = [
+  /^(Connection terminated|Query read timeout|Query runner already released)/,
+  /^(timeout exceeded when trying to connect|Client has encountered a connection error)/,
+];
 
 /**
  * Translates the error of a statement: `unavailable` when the server cannot be reached or is busy, because the same
- * request may succeed later (F20, F21, F23, F25); every other error is returned unchanged.
+ * request may succeed later; every other error is returned unchanged.
  */
 export function statementError(error: unknown): unknown {
   const fault = (error as { driverError?: unknown } | undefined)?.driverError ?? error;
@@ -24,11 +26,11 @@ export function statementError(error: unknown): unknown {
   const isTemporary =
     (code.length === 5 && temporaryStates.test(code)) ||
     brokenConnectionCodes.has(code) ||
-    brokenConnectionMessages.test(message);
+    brokenConnectionMessages.some((pattern) => pattern.test(message));
   return isTemporary ? new DatabaseAway(error) : error;
 }
 
-/** The same error for every statement that meets an outage (R4). */
+/** The same error for every statement that meets an outage. */
 class DatabaseAway extends RialtoError {
   constructor(cause: unknown) {
     super('unavailable', { message: 'the database is not available', data: { retryAfterSeconds }, cause });

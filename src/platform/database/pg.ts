@@ -1,6 +1,8 @@
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import type { DataSource } from 'typeorm';
+import { poolOf } from '../library-internals/typeorm-pool.js';
 import { statementError } from './outage.js';
+import { positional, type SqlParams } from './sql.js';
 
 /**
  * The node-postgres pool of TypeORM. Hot statements use it directly, with a name, so that the server prepares them
@@ -10,14 +12,22 @@ export class Pg {
   constructor(readonly pool: Pool) {}
 
   static of(dataSource: DataSource): Pg {
-    return new Pg((dataSource.driver as unknown as { master: Pool }).master);
+    return new Pg(poolOf(dataSource));
   }
 
   /**
-   * Runs a statement under a name. One name must always have the same text. Throws `unavailable` when the server
-   * cannot be reached or is busy, else the server's error.
+   * Runs a statement under a name. One name must always have the same text. Parameters are named (`:id`), or an array
+   * for `$1`, `$2` in statements that code puts together. Throws `unavailable` when the server cannot be reached or is
+   * busy, else the server's error.
    */
-  async rows<Row extends QueryResultRow>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
+  async rows<Row extends QueryResultRow>(
+    name: string,
+    statement: string,
+    params: SqlParams | unknown[] = [],
+  ): Promise<Row[]> {
+    const { text, values } = Array.isArray(params)
+      ? { text: statement, values: params }
+      : positional(statement, params);
     try {
       return (await this.pool.query<Row>({ name, text, values })).rows;
     } catch (error) {

@@ -1,33 +1,24 @@
 import pg from 'pg';
-import { askLines } from './line-watch.js';
+import { breakWhenReady, onServerError } from '../library-internals/pg-connection.js';
+import { checkConnections } from './connection-check.js';
 
 /** SQLSTATE 25006: a write on a read-only server, such as a standby that was the primary. */
 const readOnly = '25006';
 
-/** Members of a client that node-postgres does not declare. */
-interface ClientInternals {
-  readonly connection: {
-    on(event: 'errorMessage', listen: (message: { code?: string }) => void): void;
-    once(event: 'readyForQuery', listen: () => void): void;
-    readonly stream: { destroy(): void };
-  };
-}
-
 /**
- * A client of the gateway's pools. It ends when its server refuses a write because it is read-only: the address may
- * now lead to another server, and a pool would keep the connection as long as it lives (R5). A broken connection is
- * reported to the next query. The error event must have a listener: a pool removes its own from a client in use, and
- * an unhandled event would end the process (R1).
+ * A client of the gateway's pools. It ends when its server refuses a write because it is read-only: the address may now
+ * lead to another server, and a pool would keep the connection as long as it lives. A broken connection is reported to
+ * the next query. The error event must have a listener: a pool removes its own from a client in use, and an unhandled
+ * event would end the process.
  */
 export class PoolClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
     this.on('error', () => undefined);
-    const { connection } = this as unknown as ClientInternals;
-    connection.on('errorMessage', ({ code }) => {
+    onServerError(this, (code) => {
       if (code !== readOnly) return;
-      askLines();
-      connection.once('readyForQuery', () => setImmediate(() => connection.stream.destroy()));
+      checkConnections();
+      breakWhenReady(this);
     });
   }
 }
@@ -36,7 +27,7 @@ type Query = (first: unknown, ...rest: unknown[]) => unknown;
 
 /**
  * A client that sends statements without names: behind a pooler each transaction may run in another server process,
- * which does not have the prepared statements (R7).
+ * which does not have the prepared statements.
  */
 export class NamelessClient extends PoolClient {
   constructor(config?: pg.ClientConfig) {

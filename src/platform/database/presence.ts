@@ -1,9 +1,11 @@
 import { randomInt } from 'node:crypto';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import pg from 'pg';
-import { systemClock, type Clock } from '../../kernel/clock.js';
+import { systemClock } from '../../kernel/clock.js';
 import type { Logger } from '../telemetry/logger.js';
-import { breakLine, requireWritable, watchLine } from './line-watch.js';
+import { breakConnection } from '../library-internals/pg-connection.js';
+import { requireWritable, watchConnection } from './connection-check.js';
+import { positional } from './sql.js';
 
 const lockClass = 7_262_920;
 const reconnectMs = 500;
@@ -28,7 +30,7 @@ const trusts = { nothing: 0, presence: 1, leases: 2 } as const;
 /**
  * Shows other processes that this one is alive, with a session-level advisory lock on its own number. Two dedicated
  * connections share the lock. PostgreSQL frees it within milliseconds when the process is killed, so others take over
- * its work at once. A frozen process keeps the lock, but its leases expire (reliability 4.3).
+ * its work at once. A frozen process keeps the lock, but its leases expire.
  */
 export class Presence implements OnModuleInit, OnApplicationShutdown {
   /** The owner number in the leases of this process. */
@@ -40,16 +42,15 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly directUrl: string,
     private readonly log: Logger,
-    private readonly clock: Pick<Clock, 'elapsed'> = systemClock,
   ) {}
 
   /**
-   * Which signs of a lost process this process may act on. After an outage of the database every process seems lost:
-   * no lock is held and no lease is renewed, though all continue their work (R1). A process that lost its own
-   * connections knows about the outage, and waits until the others had time to reconnect.
+   * Which signs of a lost process this process may act on. After an outage of the database every process seems lost: no
+   * lock is held and no lease is renewed, though all continue their work. A process that lost its own connections knows
+   * about the outage, and waits until the others had time to reconnect.
    */
   get trust(): number {
-    const sinceMs = this.clock.elapsed() - this.brokeAt;
+    const sinceMs = systemClock.elapsed() - this.brokeAt;
     if (sinceMs < settleMs) return trusts.nothing;
     return sinceMs < settleMs + renewedMs ? trusts.presence : trusts.leases;
   }
@@ -59,10 +60,10 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
    * again.
    */
   async open(): Promise<void> {
-    await Promise.all(Array.from({ length: connectionCount }, () => this.connect()));
+    await Promise.all(Array.from({ length: connectionCount }, () => this.openSession()));
   }
 
-  private async connect(): Promise<void> {
+  private async openSession(): Promise<void> {
     const client = new pg.Client({
       connectionString: this.directUrl,
       connectionTimeoutMillis: 5_000,
@@ -72,19 +73,19 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     client.on('error', () => undefined);
     try {
       await client.connect();
-      watchLine(client);
+      watchConnection(client);
       await requireWritable(client);
-      await client.query('select pg_advisory_lock_shared($1, $2)', [lockClass, this.id]);
+      await client.query(positional('select pg_advisory_lock_shared(:lockClass, :id)', { lockClass, id: this.id }));
     } catch (error) {
-      breakLine(client);
+      breakConnection(client);
       throw error;
     }
     // This process had no connection until now; other processes may have had none for the same time.
-    if (this.held.size === 0 && this.brokeAt > -Infinity) this.brokeAt = this.clock.elapsed();
+    if (this.held.size === 0 && this.brokeAt > -Infinity) this.brokeAt = systemClock.elapsed();
     this.held.add(client);
     client.once('end', () => {
       this.held.delete(client);
-      this.brokeAt = this.clock.elapsed();
+      this.brokeAt = systemClock.elapsed();
       this.reopen(promptMs);
     });
     if (this.closed) await client.end();
@@ -109,8 +110,8 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     if (this.closed) return;
     setTimeout(() => {
       if (this.closed) return;
-      this.connect().catch((err: unknown) => {
-        this.brokeAt = this.clock.elapsed();
+      this.openSession().catch((err: unknown) => {
+        this.brokeAt = systemClock.elapsed();
         if (this.held.size === 0)
           this.log.warn({ err }, 'the presence lock is lost; other processes may take over its work');
         this.reopen();
@@ -121,8 +122,14 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
 
 /** SQL: true when the process with the number in the expression `owner` holds no presence lock. */
 export function isGone(owner: string): string {
-  return `not exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = ${lockClass} and l.objid = ${owner}::bigint::oid
-    and l.objsubid = 2 and l.database = (select oid from pg_database where datname = current_database()))`;
+  return `not exists (
+    select from pg_locks l
+    where l.locktype = 'advisory'
+      and l.classid = ${lockClass}
+      and l.objid = ${owner}::bigint::oid
+      and l.objsubid = 2
+      and l.database = (select oid from pg_database where datname = current_database())
+  )`;
 }
 
 /**

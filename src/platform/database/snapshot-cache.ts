@@ -1,9 +1,11 @@
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import { systemClock } from '../../kernel/clock.js';
 
 export interface SnapshotSource<Value> {
   /** Returns a cheap text that changes when the rows behind a snapshot change. */
   probe(key: string): Promise<string>;
-  load(key: string, version: string): Promise<Value>;
+  /** @param previous the value of an earlier version, which may share what has not changed. */
+  load(key: string, version: string, previous: Value | undefined): Promise<Value>;
   /** Releases a value that is no longer used. */
   release?(value: Value): void;
 }
@@ -19,14 +21,16 @@ interface Entry<Value> {
  * notice costs at most `maxAgeMs`, because the version is then probed.
  */
 export class SnapshotCache<Value> {
-  private readonly entries = new Map<string, Entry<Value>>();
+  private readonly entries: BoundedMap<string, Entry<Value>>;
   private readonly loading = new Map<string, Promise<Value>>();
 
   constructor(
     private readonly source: SnapshotSource<Value>,
     private readonly maxAgeMs = 1_000,
-    private readonly maxEntries = 500,
-  ) {}
+    maxEntries = 500,
+  ) {
+    this.entries = new BoundedMap(maxEntries, ({ value }) => this.source.release?.(value));
+  }
 
   /** Returns the value when it is fresh, without a promise: for hot paths. */
   peek(key: string): Value | undefined {
@@ -58,8 +62,10 @@ export class SnapshotCache<Value> {
     this.loading.delete(key);
   }
 
+  /** Like `expire` for all keys, including those that are loaded for the first time. */
   expireAll(): void {
-    for (const key of this.entries.keys()) this.expire(key);
+    for (const entry of this.entries.values()) entry.checkedAt = -Infinity;
+    this.loading.clear();
   }
 
   /**
@@ -74,19 +80,11 @@ export class SnapshotCache<Value> {
       if (isCurrent()) entry.checkedAt = checkedAt;
       return entry.value;
     }
-    const value = await this.source.load(key, version);
+    const value = await this.source.load(key, version, entry?.value);
     if (!isCurrent()) return value;
     const old = this.entries.get(key);
-    this.entries.delete(key);
     this.entries.set(key, { version, value, checkedAt });
     if (old) this.source.release?.(old.value);
-    if (this.entries.size > this.maxEntries) this.evict();
     return value;
-  }
-
-  private evict(): void {
-    const [key, entry] = this.entries.entries().next().value!;
-    this.entries.delete(key);
-    this.source.release?.(entry.value);
   }
 }

@@ -13,7 +13,7 @@ export function whenGone(response: DoorResponse): () => AbortSignal {
 function signalOf(response: DoorResponse): AbortSignal {
   const gone = new AbortController();
   const closed = (): void => {
-    if (!response.writableFinished) gone.abort();
+    if (!isSent(response)) gone.abort();
   };
   if (response.destroyed) closed();
   else response.once('close', closed);
@@ -22,9 +22,14 @@ function signalOf(response: DoorResponse): AbortSignal {
 
 /** Resolves to true when the whole answer was sent, to false when its connection broke before that. */
 export function whenAnswered(response: DoorResponse): Promise<boolean> {
-  if (response.destroyed) return Promise.resolve(response.writableFinished);
+  if (response.destroyed) return Promise.resolve(isSent(response));
   return new Promise((resolve) => {
-    response.once('finish', () => resolve(true));
-    response.once('close', () => resolve(response.writableFinished));
+    const end = (): void => resolve(isSent(response));
+    response.once('finish', end).once('close', end);
   });
+}
+
+/** Node 20 and 22 also finish an answer when its connection breaks. A reply of gRPC has no request. */
+function isSent({ writableFinished, req }: Pick<DoorResponse, 'writableFinished'> & Partial<DoorResponse>): boolean {
+  return writableFinished && !req?.socket.errored;
 }

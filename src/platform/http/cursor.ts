@@ -1,8 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
-import type { Vault } from '../secrets/vault.js';
+import { Vault } from '../secrets/vault.js';
 
 /** Opaque page cursors: a signed position, valid only for one list and one org. */
+@Injectable()
 export class Cursors {
   /** The first key signs; all keys verify. */
   private readonly keys: readonly [Buffer, ...Buffer[]];

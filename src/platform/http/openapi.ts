@@ -32,7 +32,8 @@ function describe(app: NestExpressApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setTitle('Rialto')
     .setDescription(
-      'Management API of the agent gateway. Errors are RFC 9457 problem documents with a `code`; lists answer `{ items, nextCursor }`.',
+      'Management API of the agent gateway. ' +
+        'Errors are RFC 9457 problem documents with a `code`; lists answer `{ items, nextCursor }`.',
     )
     .setVersion(VERSION.version)
     .addBearerAuth()

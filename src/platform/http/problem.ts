@@ -8,6 +8,7 @@ export const problemStatus: Record<ErrorCode, number> = {
   unauthenticated: 401,
   auth_not_configured: 503,
   denied: 403,
+  approval_required: 409,
   tool_changed: 403,
   not_found: 404,
   method_not_allowed: 405,

@@ -33,7 +33,7 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   ]);
   const adapter = new ExpressAdapter();
   const { base } = app.get(PublicUrl);
-  // The path as browsers see it: a proxy removed the path prefix of the base URL from the request (P6).
+  // The path as browsers see it: a proxy removed the path prefix of the base URL from the request.
   adapter.setBasePath(new URL(base).pathname.replace(/\/$/, '') + boardPath);
   const taskAdapter = { externalJobUrl: ({ data }: { data: unknown }) => taskLink(base, data) };
   const queues = Object.values(jobs).map(

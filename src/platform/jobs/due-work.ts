@@ -1,6 +1,9 @@
-import type { Logger } from '../telemetry/logger.js';
-import type { DueKind, Metrics, SweepOutcome } from '../telemetry/metrics.js';
+import { Inject, Injectable } from '@nestjs/common';
+import type { JobName } from '../../kernel/jobs.js';
+import { LOGGER, type Logger } from '../telemetry/logger.js';
+import { Metrics, type DueKind, type SweepOutcome } from '../telemetry/metrics.js';
 import { AttemptFailed } from './job-run.js';
+import { QueueState } from './queue-state.js';
 
 /** Finds and runs due work of one kind. */
 export interface DueWork<Item> {
@@ -34,7 +37,7 @@ const maxLocalOrphans = 128;
 
 /**
  * The sweep behind every queue. It enqueues due work. Orphans, and items that are still due at the next sweep, run in
- * this process, so neither a lost queue nor a stuck job delays them (reliability 4.2).
+ * this process, so neither a lost queue nor a stuck job delays them.
  */
 export class DueSweep<Item> {
   private enqueued = new Set<string>();
@@ -58,7 +61,7 @@ export class DueSweep<Item> {
       const isOrphan = this.work.isOrphan?.(item) ?? false;
       const isStuck = !isHeld && (isOrphan || before.has(this.work.keyOf(item)));
       if (isStuck && this.running.size < (isOrphan ? maxLocalOrphans : maxLocalRuns)) this.runLocally(item);
-      else this.enqueue(item);
+      else this.enqueueItems(item);
     }
   }
 
@@ -67,7 +70,7 @@ export class DueSweep<Item> {
   }
 
   /** Enqueues the item without waiting for the queue, so a slow queue does not delay the sweep. */
-  private enqueue(item: Item): void {
+  private enqueueItems(item: Item): void {
     void this.work.ring(item).then((isTaken) => this.count(isTaken ? 'dispatched' : 'dispatchFailed'));
   }
 
@@ -84,5 +87,20 @@ export class DueSweep<Item> {
       })
       .then((outcome) => this.count(outcome ?? 'dispatched'))
       .finally(() => this.running.delete(key));
+  }
+}
+
+/** Creates the sweeps of this process. */
+@Injectable()
+export class DueSweeps {
+  constructor(
+    private readonly state: QueueState,
+    private readonly metrics: Metrics,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Creates the sweep behind the queue of a job. */
+  behind<Item>(job: JobName, work: Omit<DueWork<Item>, 'isHeld'>): DueSweep<Item> {
+    return new DueSweep({ ...work, isHeld: () => this.state.isHeld(job) }, this.metrics, this.log);
   }
 }

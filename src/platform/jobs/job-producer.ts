@@ -1,7 +1,9 @@
-import type { JobsOptions, Queue } from 'bullmq';
+import { Inject, Injectable } from '@nestjs/common';
+import type { JobsOptions } from 'bullmq';
 import type { JobName, JobPayload } from '../../kernel/jobs.js';
 import type { Tx } from '../database/tx.js';
-import type { Logger } from '../telemetry/logger.js';
+import { LOGGER, type Logger } from '../telemetry/logger.js';
+import { QUEUES, type Queues } from './queues.js';
 
 const enqueueBudgetMs = 50;
 /** How many ended jobs the board still shows: a fixed number, and failed ones for a week at most. */
@@ -11,10 +13,11 @@ const retention = { removeOnComplete: { count: 200 }, removeOnFail: { count: 1_0
  * Enqueues jobs that make a worker check a row again. It is best effort: when a job is lost, the sweeper finds the
  * row later.
  */
+@Injectable()
 export class JobProducer {
   constructor(
-    private readonly queues: ReadonlyMap<JobName, Queue>,
-    private readonly log: Logger,
+    @Inject(QUEUES) private readonly queues: Queues,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   /** Enqueues after the commit of `tx`, or at once without one. For each key at most one job waits and one runs. */
@@ -28,7 +31,7 @@ export class JobProducer {
    * promote it. One job for each key.
    */
   enqueueLater<Name extends JobName>(name: Name, payload: JobPayload<Name>, key: string, delay: number): void {
-    void this.add(name, payload, {
+    void this.addJob(name, payload, {
       delay,
       deduplication: { id: `${key}-later`, replace: true, keepLastIfActive: true },
     });
@@ -44,13 +47,17 @@ export class JobProducer {
     key: string,
     line = 0,
   ): Promise<boolean> {
-    return this.add(name, payload, {
+    return this.addJob(name, payload, {
       ...(line > 0 && { priority: line }),
       deduplication: { id: key, keepLastIfActive: true },
     });
   }
 
-  private async add<Name extends JobName>(name: Name, payload: JobPayload<Name>, how: JobsOptions): Promise<boolean> {
+  private async addJob<Name extends JobName>(
+    name: Name,
+    payload: JobPayload<Name>,
+    how: JobsOptions,
+  ): Promise<boolean> {
     const queue = this.queues.get(name);
     if (!queue) return false;
     // The queue numbers its jobs itself. BullMQ silently ignores a job with an id that still exists.

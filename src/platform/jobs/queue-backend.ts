@@ -5,7 +5,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { Settings } from '../config/settings.js';
 import { PoolClient } from '../database/pool-client.js';
 import type { Logger } from '../telemetry/logger.js';
-import { GatheringConnector } from './gathering-connector.js';
+import { GatheringConnector } from '../library-internals/gathering-connector.js';
 
 /**
  * All queue objects share this pool. Each listener keeps one connection of it, so the pool has room for those and a
@@ -24,7 +24,7 @@ const accessErrors = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/;
 /** Connects queues and workers of this process to their backend. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
-  /** Options of queues: a command that cannot be sent at once fails (F15). */
+  /** Options of queues: a command that cannot be sent at once fails. */
   readonly options: QueueOptions;
   /** Options of workers, which wait without a limit. */
   readonly workerOptions: QueueOptions;
@@ -34,9 +34,9 @@ export interface QueueBackend {
 }
 
 /**
- * Chooses the backend for the whole process; it must run before any queue is created. While Redis does not answer,
- * the process starts anyway and finds due work in the database (P3). Throws `unavailable` with the setting's name
- * when Redis answers and refuses access.
+ * Chooses the backend for the whole process; it must run before any queue is created. While Redis does not answer, the
+ * process starts anyway and finds due work in the database. Throws `unavailable` with the setting's name when Redis
+ * answers and refuses access.
  * @param directUrl URL of the database that bypasses a pooler, because the queue needs its own sessions.
  */
 export async function prepareQueues(

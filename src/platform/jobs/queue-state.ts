@@ -1,15 +1,18 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Queue } from 'bullmq';
 import { systemClock } from '../../kernel/clock.js';
 import type { JobName } from '../../kernel/jobs.js';
+import { QUEUES, type Queues } from './queues.js';
 
 const answerTimeoutMs = 250;
 const trustedMs = 10_000;
 
 /** Reads the state of the queues, as far as they answer. */
+@Injectable()
 export class QueueState {
   private readonly lastAnswers = new Map<JobName, { isHeld: boolean; at: number }>();
 
-  constructor(private readonly queues: ReadonlyMap<JobName, Queue>) {}
+  constructor(@Inject(QUEUES) private readonly queues: Queues) {}
 
   /**
    * True while an operator has paused a queue. A caller that does work without the queue must check this first, or a

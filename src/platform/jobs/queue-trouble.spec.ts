@@ -8,7 +8,7 @@ it('logs a queue that cannot be reached once in five seconds for each error code
   const elapsed = jest.spyOn(systemClock, 'elapsed');
   const at = (ms: number, queue = 'sweeps', code = 'ENOENT') => {
     elapsed.mockReturnValue(ms);
-    trouble.report(queue, { message: 'no', code });
+    trouble.logTrouble(queue, { message: 'no', code });
   };
   try {
     for (let ms = 0; ms <= 4_900; ms += 100) at(ms);

@@ -1,5 +1,6 @@
 import { systemClock } from '../../kernel/clock.js';
-import type { Logger } from '../telemetry/logger.js';
+import { Inject, Injectable } from '@nestjs/common';
+import { LOGGER, type Logger } from '../telemetry/logger.js';
 
 /**
  * Each kind of error is logged once in this interval: a queue that cannot be reached reports each of its tries, many
@@ -8,13 +9,14 @@ import type { Logger } from '../telemetry/logger.js';
 const everyMs = 5_000;
 
 /** Logs lost connections of queues and workers, except those that a stop of this process ends. */
+@Injectable()
 export class QueueTrouble {
   private stopping = false;
   private readonly logged = new Map<string, { at: number; unlogged: number }>();
 
-  constructor(private readonly log: Logger) {}
+  constructor(@Inject(LOGGER) private readonly log: Logger) {}
 
-  report(queue: string, err: unknown): void {
+  logTrouble(queue: string, err: unknown): void {
     const { message, code } = err as { message?: string; code?: string };
     const now = systemClock.elapsed();
     const known = this.logged.get(`${queue} ${code}`) ?? { at: -Infinity, unlogged: 0 };

@@ -3,12 +3,15 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Queue } from 'bullmq';
 import { systemClock } from '../../kernel/clock.js';
 import { jobs, type JobPayload } from '../../kernel/jobs.js';
+import { Semaphore } from '../../kernel/semaphore.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorator.js';
 import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is not used: each process sweeps by its own timer. */
 const minScheduledMs = 1_000;
+/** Sweeps that run at once when the process starts: all of them together would take every database connection. */
+const maxFirstSweeps = 4;
 
 /**
  * Repeats the sweepers of this process. With one job scheduler for each sweeper, one worker of all replicas sweeps.
@@ -22,6 +25,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   private readonly lastStart = new Map<string, number>();
   private readonly running = new Map<string, Promise<void>>();
   private readonly timers: NodeJS.Timeout[] = [];
+  private readonly starts = new Semaphore(maxFirstSweeps);
 
   constructor(
     @InjectQueue(jobs['sweep.run'].queue) private readonly queue: Queue,
@@ -29,15 +33,18 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  start(sweepers: ReadonlyMap<string, Sweeper>): void {
-    for (const [name, sweeper] of sweepers) {
+  /** Runs every sweep once, the most frequent first, and repeats it from then on. */
+  startSweeps(sweepers: ReadonlyMap<string, Sweeper>): void {
+    const byUrgency = [...sweepers].sort(([, one], [, other]) => one.everyMs - other.everyMs);
+    for (const [name, sweeper] of byUrgency) {
+      const { everyMs } = sweeper;
+      const isScheduled = everyMs >= minScheduledMs;
+      const sweepIfDue = (): Promise<void> => (isScheduled ? this.runIfLate(name, everyMs) : this.runLogged(name));
       this.sweepers.set(name, sweeper);
-      const scheduled = sweeper.everyMs >= minScheduledMs;
-      const sweepIfDue = (): void => void (scheduled ? this.runIfLate(name, sweeper.everyMs) : this.runLogged(name));
-      if (scheduled) this.schedule(name, sweeper.everyMs);
       this.lastStart.set(name, Number.NEGATIVE_INFINITY);
-      sweepIfDue();
-      this.timers.push(setInterval(sweepIfDue, sweeper.everyMs));
+      void this.starts.run(sweepIfDue);
+      if (isScheduled) void this.starts.run(() => this.schedule(name, everyMs), 1);
+      this.timers.push(setInterval(() => void sweepIfDue(), everyMs));
     }
   }
 
@@ -46,7 +53,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     const silentMs = systemClock.elapsed() - this.lastStart.get(name)!;
     if (silentMs < 2 * everyMs || (await this.state.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
     // A queue that lost all its data has lost the schedule too.
-    if (Number.isFinite(silentMs)) this.schedule(name, everyMs);
+    if (Number.isFinite(silentMs)) void this.schedule(name, everyMs);
     await this.runLogged(name);
   }
 
@@ -54,12 +61,12 @@ export class Sweeping implements JobHandler<'sweep.run'> {
    * Runs a sweep and logs its failure. While a sweep still runs it does nothing, so that each failure is logged once.
    */
   private async runLogged(name: string): Promise<void> {
-    if (this.running.has(name)) return;
-    await this.run(name).catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'));
+    if (this.running.has(name) || !this.sweepers.has(name)) return;
+    await this.runSweep(name).catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'));
   }
 
   async handle({ sweeper }: JobPayload<'sweep.run'>): Promise<void> {
-    if (this.sweepers.has(sweeper)) await this.run(sweeper);
+    if (this.sweepers.has(sweeper)) await this.runSweep(sweeper);
   }
 
   /** Stops repeating and waits for running sweeps. */
@@ -69,10 +76,11 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     await Promise.allSettled(this.running.values());
   }
 
-  private schedule(name: string, every: number): void {
+  private async schedule(name: string, every: number): Promise<void> {
+    if (!this.sweepers.has(name)) return;
     const data = { sweeper: name };
     const opts = { attempts: 1, removeOnComplete: { count: 20 }, removeOnFail: { count: 100 } };
-    this.queue
+    await this.queue
       .upsertJobScheduler(name, { every }, { name, data, opts })
       .catch((err: unknown) =>
         this.log.warn({ err, sweeper: name }, 'a sweep could not be scheduled; the timer of the process runs it'),
@@ -80,7 +88,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   }
 
   /** Runs one sweep of a kind at a time in this process; a concurrent call waits for the running one. */
-  private run(name: string): Promise<void> {
+  private runSweep(name: string): Promise<void> {
     const known = this.running.get(name);
     if (known) return known;
     this.lastStart.set(name, systemClock.elapsed());

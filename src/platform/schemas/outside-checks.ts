@@ -64,15 +64,15 @@ export class OutsideChecks {
 
   private next(): void {
     if (this.current) return;
-    const job = this.take();
+    const job = this.takeJob();
     if (!job) return;
     this.current = job;
     this.child ??= this.started();
-    this.ask(job, !this.sent.has(job.key));
+    this.sendJob(job, !this.sent.has(job.key));
   }
 
   /** Takes the next job that is still in time; jobs that are too late are answered with `late`. */
-  private take(): Job | undefined {
+  private takeJob(): Job | undefined {
     for (const [org, jobs] of this.waiting) {
       const job = jobs.shift();
       this.waiting.delete(org);
@@ -84,7 +84,7 @@ export class OutsideChecks {
     return undefined;
   }
 
-  private ask({ key, schema, args }: Job, isNew: boolean): void {
+  private sendJob({ key, schema, args }: Job, isNew: boolean): void {
     this.sent.add(key);
     this.silence?.refresh();
     // When the send fails, the exit of the process answers the job.
@@ -102,8 +102,8 @@ export class OutsideChecks {
     child.channel?.unref();
     this.silence = setTimeout(() => child.kill('SIGKILL'), silentMs).unref();
     child.on('message', (answer: SchemaAnswer) => {
-      if ('unknown' in answer) this.ask(this.current!, true);
-      else this.finish(answer.violations);
+      if ('unknown' in answer) this.sendJob(this.current!, true);
+      else this.finishJob(answer.violations);
     });
     child.on('error', () => undefined);
     child.once('exit', () => {
@@ -120,10 +120,10 @@ export class OutsideChecks {
     clearTimeout(this.silence);
     this.child = undefined;
     this.sent.clear();
-    this.finish(late);
+    this.finishJob(late);
   }
 
-  private finish(violations: readonly Violation[]): void {
+  private finishJob(violations: readonly Violation[]): void {
     const job = this.current;
     this.current = undefined;
     job?.done(violations);

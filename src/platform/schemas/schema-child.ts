@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { Violation } from '../../kernel/errors.js';
 import type { Json } from '../../kernel/json.js';
 import { compileToolSchema, type CompiledSchema, type SchemaLimits } from '../../protocol/mcp/tool-schema.js';
@@ -19,7 +20,7 @@ export type SchemaAnswer = { readonly violations: readonly Violation[] } | { rea
 const limits: SchemaLimits = { compileMs: 1_000, validateMs: 100 };
 /** Compiled, a schema of 64 KiB takes 4 MB. */
 const maxCompiled = 25;
-const compiledSchemas = new Map<number, CompiledSchema>();
+const compiledSchemas = new BoundedMap<number, CompiledSchema>(maxCompiled);
 
 /** The violation that is reported for arguments of an invalid schema. */
 export function refusal(reason: string): Violation {
@@ -29,9 +30,7 @@ export function refusal(reason: string): Violation {
 function answerTo({ key, schema, args }: SchemaQuestion): SchemaAnswer {
   const compiled = schema === undefined ? compiledSchemas.get(key) : compileToolSchema(schema, undefined, limits);
   if (!compiled) return { unknown: true };
-  compiledSchemas.delete(key);
   compiledSchemas.set(key, compiled);
-  if (compiledSchemas.size > maxCompiled) compiledSchemas.delete(compiledSchemas.keys().next().value!);
   return { violations: compiled.ok ? compiled.validate(args) : [refusal(compiled.reason)] };
 }
 

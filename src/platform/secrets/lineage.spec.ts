@@ -5,15 +5,15 @@ const lineage = { depth: 2, path: ['published:acme/desk', 'https://agent.example
 
 describe('the lineage of a call', () => {
   it('AN-61 can be read by every holder of the secret, unchanged', () => {
-    expect(new LineageSeal(Buffer.alloc(32, 1)).open(seal.seal(lineage))).toEqual(lineage);
-    expect(seal.open(seal.seal({ depth: 1, path: [] }))).toEqual({ depth: 1, path: [] });
+    expect(new LineageSeal(Buffer.alloc(32, 1)).openLineage(seal.sealLineage(lineage))).toEqual(lineage);
+    expect(seal.openLineage(seal.sealLineage({ depth: 1, path: [] }))).toEqual({ depth: 1, path: [] });
   });
 
   it('AN-61 becomes unreadable by any change, at any place', () => {
-    const header = seal.seal(lineage);
+    const header = seal.sealLineage(lineage);
     for (let at = 0; at < header.length; at++) {
       const other = header[at] === 'A' ? 'B' : 'A';
-      expect(seal.open(header.slice(0, at) + other + header.slice(at + 1))).toBeUndefined();
+      expect(seal.openLineage(header.slice(0, at) + other + header.slice(at + 1))).toBeUndefined();
     }
     for (const text of [
       '',
@@ -26,21 +26,21 @@ describe('the lineage of a call', () => {
       'v1.e30.e30',
       header.repeat(20),
     ])
-      expect(seal.open(text)).toBeUndefined();
+      expect(seal.openLineage(text)).toBeUndefined();
   });
 
   it('AN-61 of another deployment is not trusted, and is distinguished from damage at any place', () => {
-    const header = new LineageSeal(Buffer.alloc(32, 2)).seal(lineage);
-    expect(seal.open(header)).toBe(foreign);
+    const header = new LineageSeal(Buffer.alloc(32, 2)).sealLineage(lineage);
+    expect(seal.openLineage(header)).toBe(foreign);
     for (let at = 0; at < header.length; at++) {
       const other = header[at] === 'A' ? 'B' : 'A';
-      expect(seal.open(header.slice(0, at) + other + header.slice(at + 1))).toBeUndefined();
+      expect(seal.openLineage(header.slice(0, at) + other + header.slice(at + 1))).toBeUndefined();
     }
   });
 
   it('AN-61 contains ids of at most 200 characters', () => {
     const long = `https://agent.example/${'x'.repeat(500)}`;
     expect(lineageId(long)).toHaveLength(200);
-    expect(seal.open(seal.seal({ depth: 1, path: [long] }))).toMatchObject({ path: [lineageId(long)] });
+    expect(seal.openLineage(seal.sealLineage({ depth: 1, path: [long] }))).toMatchObject({ path: [lineageId(long)] });
   });
 });

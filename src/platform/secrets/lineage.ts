@@ -1,6 +1,8 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { Lineage } from '../../kernel/call-context.js';
 import { isJsonObject } from '../../kernel/json.js';
+import type { Settings } from '../config/settings.js';
+import { Vault } from './vault.js';
 
 /** Header with the lineage of a call. The gateway sends it to every agent, and trusts it when it is intact. */
 export const lineageHeader = 'x-rialto-lineage';
@@ -27,12 +29,21 @@ export const foreign = 'foreign';
 export class LineageSeal {
   private readonly kid: string;
 
+  /**
+   * Creates the seal of a deployment. Gateways that share `A2A_SECRET` can read each other's lineage; without the
+   * secret each gateway reads only its own.
+   */
+  static ofDeployment({ A2A_SECRET: secret }: Settings, vault: Vault): LineageSeal {
+    const shared = secret === undefined ? vault : new Vault(createHash('sha256').update(secret).digest());
+    return new LineageSeal(shared.derive('lineage'));
+  }
+
   /** @param key the key of the deployment, or of the workspace that shares `A2A_SECRET`. */
   constructor(private readonly key: Buffer) {
     this.kid = createHmac('sha256', key).update('lineage key').digest('base64url').slice(0, shortLength);
   }
 
-  seal({ depth, path, deadlineAt }: SealedLineage): string {
+  sealLineage({ depth, path, deadlineAt }: SealedLineage): string {
     const text = Buffer.from(JSON.stringify({ depth, path: path.map(lineageId), deadlineAt })).toString('base64url');
     const signed = `${version}.${this.kid}.${text}`;
     const body = `${signed}.${this.macOf(signed)}`;
@@ -40,7 +51,7 @@ export class LineageSeal {
   }
 
   /** Undefined when the header is damaged. */
-  open(header: string): SealedLineage | typeof foreign | undefined {
+  openLineage(header: string): SealedLineage | typeof foreign | undefined {
     if (header.length > longestHeader) return undefined;
     const [, body = '', signed = '', kid, text = '', mac = '', check] = shape.exec(header) ?? [];
     // The check needs no key: it distinguishes damage from a foreign key, which the mac alone cannot.

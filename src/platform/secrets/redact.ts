@@ -1,14 +1,14 @@
-const secretNames =
-  /^(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)$|password|passwd|secret|token|credential|api[-_]?key|private[-_]?key|bearer/i;
+const secretHeaders = /^(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)$/i;
+const secretWords = /password|passwd|secret|token|credential|api[-_]?key|private[-_]?key|bearer/i;
 /**
- * Patterns of secrets. The first group is the text before the secret, the second the text after it; both may be
- * empty. Each pattern takes linear time (test/regexes.spec.ts).
+ * Patterns of secrets. The first group is the text before the secret, which may be empty. Each pattern takes linear
+ * time (test/regexes.spec.ts).
  */
 const secretText = [
-  /()\b(?:Bearer|Basic)\s+[\w.~+/=-]{6,}()/gi,
-  /()\brlt_[\w-]{8,}()/g,
-  /(\/\/[^/\s:@]*:)[^@\s/]+(@)/g,
-  /((?:password|passwd|secret|api[-_]?key|\b(?:access_|refresh_|id_)?token)=)(?:\\*"[^"\n]*"|\\*'[^'\n]*'|\\*["']?[^\s&;,"'<>]+)()/gi,
+  /()\b(?:Bearer|Basic)\s+[\w.~+/=-]{6,}/gi,
+  /()\brlt_[\w-]{8,}/g,
+  /(\/\/[^/\s:@]*:)[^@\s/]+(?=@)/g,
+  /((passw(or)?d|secret|api[-_]?key|\b(access_|refresh_|id_)?token)=)\\*("[^"\n]*"|'[^'\n]*'|["']?[^\s&;,"'<>]+)/gi,
 ];
 /** A word that may contain a JWT, and the start of the first of its three parts. */
 const dotted = /[\w.-]+/g;
@@ -34,7 +34,7 @@ const harmless = new Set([
  * with a secret name.
  */
 function redactText(text: string): string {
-  const clean = secretText.reduce((before, pattern) => before.replace(pattern, '$1[redacted]$2'), text);
+  const clean = secretText.reduce((before, pattern) => before.replace(pattern, '$1[redacted]'), text);
   return clean.includes('eyJ') ? clean.replace(dotted, withoutJwts) : clean;
 }
 
@@ -77,7 +77,7 @@ export function redact(value: unknown, depth = 0): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,
-      secretNames.test(name) &&
+      (secretHeaders.test(name) || secretWords.test(name)) &&
       !harmless.has(name) &&
       inner !== undefined &&
       inner !== null &&

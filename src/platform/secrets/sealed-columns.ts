@@ -1,5 +1,6 @@
 import type { ClientBase } from 'pg';
 import { RialtoError } from '../../kernel/errors.js';
+import { positional } from '../database/sql.js';
 import type { SealedAt, Vault } from './vault.js';
 
 /**
@@ -35,6 +36,8 @@ export const sealedColumns: readonly SealedColumn[] = [
   columnOf('thread_answers', 'token'),
   columnOf('webhook_secrets', 'sealed'),
   columnOf('mcp_servers', 'secrets'),
+  columnOf('approvals', 'sealed'),
+  columnOf('audit_subject_keys', 'sealed'),
   columnOf('mcp_user_credentials', 'sealed', { row: `server || ' ' || origin || ' ' || caller` }),
 ];
 
@@ -62,7 +65,12 @@ export async function checkKey(client: Pick<ClientBase, 'query'>, vault: Vault):
     if (!(await exists(client, sealed))) continue;
     const { table, column, row, org } = sealed;
     const { rows } = await client.query<SealedRow>(
-      `select ${row} as row, ${org} as org, ${column} as value from ${table} where ${column} is not null order by 1 desc limit 1`,
+      `
+      select ${row} as row, ${org} as org, ${column} as value
+      from ${table}
+      where ${column} is not null
+      order by 1 desc
+      limit 1`,
     );
     for (const one of rows) {
       try {
@@ -123,10 +131,9 @@ async function reseal(
     if (error instanceof RialtoError) return false;
     throw error;
   }
-  await client.query(
-    `update ${sealed.table} set ${sealed.column} = $1 where ${sealed.column} = $2 and ${sealed.row} = $3`,
-    [vault.seal(plain, place), value, row],
-  );
+  const { table, column } = sealed;
+  const update = `update ${table} set ${column} = :resealed where ${column} = :value and ${sealed.row} = :row`;
+  await client.query(positional(update, { resealed: vault.seal(plain, place), value, row }));
   return true;
 }
 
@@ -136,17 +143,28 @@ async function rowsOf(
   { limit, after, except }: { limit: number; after: string; except: string },
 ): Promise<SealedRow[]> {
   const { rows } = await client.query<SealedRow>(
-    `select ${row} as row, ${org} as org, ${column} as value from ${table}
-     where ${column} is not null and ${row} > $1 and not starts_with(${column}, $2) order by 1 limit ${limit}`,
-    [after, except],
+    positional(
+      `
+      select ${row} as row, ${org} as org, ${column} as value
+      from ${table}
+      where ${column} is not null and ${row} > :after and not starts_with(${column}, :except)
+      order by 1
+      limit ${limit}`,
+      { after, except },
+    ),
   );
   return rows;
 }
 
 async function exists(client: Pick<ClientBase, 'query'>, { table, column }: SealedColumn): Promise<boolean> {
   const { rows } = await client.query(
-    `select from information_schema.columns where table_schema = 'public' and table_name = $1 and column_name = $2`,
-    [table, column],
+    positional(
+      `
+      select
+      from information_schema.columns
+      where table_schema = 'public' and table_name = :table and column_name = :column`,
+      { table, column },
+    ),
   );
   return rows.length > 0;
 }

@@ -1,7 +1,9 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { RialtoError } from '../../kernel/errors.js';
 import { Pg } from '../database/pg.js';
+import { later, positional } from '../database/sql.js';
 import { SnapshotCache } from '../database/snapshot-cache.js';
 import { Vault } from './vault.js';
 
@@ -38,13 +40,14 @@ export type PublicJwk = Readonly<Record<string, unknown>> & { readonly kid: stri
  * Ed25519 keys of this deployment: created once, sealed at rest, with the public halves in the JWKS. One key signs. A
  * key that was rotated out stays in the JWKS until it retires, and verifies its signatures without a time limit.
  */
+@Injectable()
 export class SigningKeys {
   private readonly signers = new SnapshotCache<Signer>(
-    { probe: () => this.activeKid(), load: (_, kid) => this.open(kid) },
+    { probe: () => this.activeKid(), load: (_, kid) => this.openSigner(kid) },
     maxAgeMs,
   );
   private readonly published = new SnapshotCache<readonly PublicJwk[]>(
-    { probe: () => this.publicText(), load: (_, text) => Promise.resolve(JSON.parse(text) as PublicJwk[]) },
+    { probe: () => this.publishedKids(), load: (_, kids) => this.publicJwks(JSON.parse(kids) as string[]) },
     maxAgeMs,
   );
 
@@ -69,16 +72,28 @@ export class SigningKeys {
     return this.published.get(only);
   }
 
+  /** Public keys that may have signed something since a time, also those that no longer sign. */
+  async publicKeysSince(time: Date): Promise<readonly PublicJwk[]> {
+    const rows = await this.pg.rows<{ kid: string }>(
+      'signing-keys-since',
+      `
+      select kid
+      from signing_keys
+      where retired_at is null or retired_at >= :time
+      order by created_at desc`,
+      { time },
+    );
+    return this.publicJwks(rows.map(({ kid }) => kid));
+  }
+
   /**
    * Creates a new key that signs from now on. The previous one stays in the JWKS for `graceSeconds`. Returns the id
    * of the new key.
    */
-  async rotate(graceSeconds: number): Promise<string> {
-    const kid = await this.locked(async (client) => {
-      await client.query(
-        'update signing_keys set retired_at = now() + make_interval(secs => $1) where retired_at is null',
-        [graceSeconds],
-      );
+  async rotateKey(graceSeconds: number): Promise<string> {
+    const kid = await this.withLock(async (client) => {
+      const retire = `update signing_keys set retired_at = ${later(':graceMs')} where retired_at is null`;
+      await client.query(positional(retire, { graceMs: graceSeconds * 1_000 }));
       return this.make(client);
     });
     this.signers.expireAll();
@@ -91,15 +106,8 @@ export class SigningKeys {
    * database.
    */
   verifier(trusted: readonly PublicJwk[] = []): SignatureCheck {
-    const opened = new Map<string, Promise<KeyObject | undefined>>(
-      trusted.map((key) => [key.kid, Promise.resolve(createPublicKey({ key, format: 'jwk' }))]),
-    );
-    return async (data, kid, signature) => {
-      if (!opened.has(kid)) opened.set(kid, this.publicKey(kid));
-      const key = await opened.get(kid);
-      if (key === undefined) return 'unknown';
-      return verify(null, data, key, Buffer.from(signature, 'base64url')) ? 'valid' : 'invalid';
-    };
+    const given = keyFinder(trusted);
+    return signatureCheck(async (kid) => given(kid) ?? this.publicKey(kid));
   }
 
   /**
@@ -121,32 +129,32 @@ export class SigningKeys {
   private async activeKid(): Promise<string> {
     return (
       (await this.newest(this.pg.pool)) ??
-      this.locked(async (client) => (await this.newest(client)) ?? this.make(client))
+      this.withLock(async (client) => (await this.newest(client)) ?? this.make(client))
     );
   }
 
   private async newest(client: Pick<PoolClient, 'query'>): Promise<string | undefined> {
     const { rows } = await client.query<{ kid: string }>(
-      'select kid from signing_keys where retired_at is null order by created_at desc limit 1',
+      `
+      select kid
+      from signing_keys
+      where retired_at is null
+      order by created_at desc
+      limit 1`,
     );
     return rows[0]?.kid;
   }
 
   private async make(client: PoolClient): Promise<string> {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-    const jwk = publicKey.export({ format: 'jwk' });
-    const kid = `k${jwk.x!.slice(0, 10)}`;
+    const kid = `k${publicKey.export({ format: 'jwk' }).x!.slice(0, 10)}`;
     const sealed = this.vault.seal(privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), place(kid));
-    const published = { ...jwk, kid, alg: 'EdDSA', use: 'sig' };
-    await client.query('insert into signing_keys (kid, public_jwk, sealed) values ($1, $2, $3)', [
-      kid,
-      published,
-      sealed,
-    ]);
+    const insert = 'insert into signing_keys (kid, public_jwk, sealed) values (:kid, :published, :sealed)';
+    await client.query(positional(insert, { kid, published: jwkOf(publicKey, kid), sealed }));
     return kid;
   }
 
-  private async open(kid: string): Promise<Signer> {
+  private async openSigner(kid: string): Promise<Signer> {
     const privateKey = createPrivateKey(this.vault.open((await this.sealed(kid))!, place(kid)).reveal());
     return { kid, sign: (data) => sign(null, data, privateKey).toString('base64url') };
   }
@@ -154,26 +162,38 @@ export class SigningKeys {
   private async sealed(kid: string): Promise<string | undefined> {
     const [row] = await this.pg.rows<{ sealed: string }>(
       'signing-key',
-      'select sealed from signing_keys where kid = $1',
-      [kid],
+      'select sealed from signing_keys where kid = :kid',
+      { kid },
     );
     return row?.sealed;
   }
 
-  private async publicText(): Promise<string> {
-    const [row] = await this.pg.rows<{ text: string }>(
+  private async publishedKids(): Promise<string> {
+    const [row] = await this.pg.rows<{ kids: string }>(
       'signing-keys-public',
-      `select coalesce(json_agg(public_jwk order by created_at desc), '[]')::text as text
-       from signing_keys where retired_at is null or retired_at > now()`,
+      `
+      select coalesce(json_agg(kid order by created_at desc), '[]')::text as kids
+      from signing_keys
+      where retired_at is null or retired_at > now()`,
     );
-    return row!.text;
+    return row!.kids;
   }
 
-  private async locked<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  /** Returns the keys that the vault opens. The public halves in the table are not trusted, as in `publicKey`. */
+  private async publicJwks(kids: readonly string[]): Promise<PublicJwk[]> {
+    const found: PublicJwk[] = [];
+    for (const kid of kids) {
+      const key = await this.publicKey(kid);
+      if (key) found.push(jwkOf(key, kid));
+    }
+    return found;
+  }
+
+  private async withLock<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.pg.connect();
     try {
       await client.query('begin');
-      await client.query('select pg_advisory_xact_lock($1)', [keyLock]);
+      await client.query(positional('select pg_advisory_xact_lock(:key)', { key: keyLock }));
       const result = await work(client);
       await client.query('commit');
       return result;
@@ -184,4 +204,30 @@ export class SigningKeys {
       client.release();
     }
   }
+}
+
+/** Returns a check with public keys alone, for a place without the database. */
+export function publicKeyCheck(keys: readonly PublicJwk[]): SignatureCheck {
+  const find = keyFinder(keys);
+  return signatureCheck((kid) => Promise.resolve(find(kid)));
+}
+
+function keyFinder(keys: readonly PublicJwk[]): (kid: string) => KeyObject | undefined {
+  const opened = new Map(keys.map((key) => [key.kid, createPublicKey({ key, format: 'jwk' })]));
+  return (kid) => opened.get(kid);
+}
+
+/** Returns a check that looks each key up once. */
+function signatureCheck(find: (kid: string) => Promise<KeyObject | undefined>): SignatureCheck {
+  const found = new Map<string, Promise<KeyObject | undefined>>();
+  return async (data, kid, signature) => {
+    if (!found.has(kid)) found.set(kid, find(kid));
+    const key = await found.get(kid);
+    if (key === undefined) return 'unknown';
+    return verify(null, data, key, Buffer.from(signature, 'base64url')) ? 'valid' : 'invalid';
+  };
+}
+
+function jwkOf(key: KeyObject, kid: string): PublicJwk {
+  return { ...key.export({ format: 'jwk' }), kid, alg: 'EdDSA', use: 'sig' };
 }

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** A secret in memory. It prints as `[redacted]` when it is converted to text by accident. */
@@ -41,7 +42,7 @@ const maxOrgKeys = 10_000;
 class MasterKey {
   readonly kid: string;
   /** A cache, because deriving a key costs more than opening a value. */
-  private readonly orgKeys = new Map<string, Buffer>();
+  private readonly orgKeys = new BoundedMap<string, Buffer>(maxOrgKeys);
 
   constructor(private readonly key: Buffer) {
     this.kid = createHash('sha256').update('rialto-vault').update(key).digest('hex').slice(0, 8);
@@ -54,7 +55,6 @@ class MasterKey {
   ofOrg(org: string): Buffer {
     const known = this.orgKeys.get(org);
     if (known) return known;
-    if (this.orgKeys.size >= maxOrgKeys) this.orgKeys.clear();
     const key = this.derive(`org:${org}`, 32);
     this.orgKeys.set(org, key);
     return key;

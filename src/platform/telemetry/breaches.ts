@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { Logger } from './logger.js';
 import type { Invariant, Metrics } from './metrics.js';
 
@@ -5,7 +6,7 @@ const maxRemembered = 10_000;
 
 /** Counts each violated invariant once, however often it is found. */
 export class Breaches {
-  private readonly known = new Set<string>();
+  private readonly known = new BoundedMap<string, true>(maxRemembered);
 
   constructor(
     private readonly metrics: Metrics,
@@ -15,8 +16,7 @@ export class Breaches {
   count(inv: Invariant, id: string): void {
     const key = `${inv} ${id}`;
     if (this.known.has(key)) return;
-    if (this.known.size >= maxRemembered) this.known.clear();
-    this.known.add(key);
+    this.known.set(key, true);
     this.metrics.invariantViolations.inc({ inv });
     this.log.error({ inv, id }, 'an invariant is violated');
   }

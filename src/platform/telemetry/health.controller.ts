@@ -26,7 +26,7 @@ export class HealthController {
   @ApiOperation({ summary: 'Whether this process accepts requests; 503 when not' })
   @ApiResponse({ status: 200, standardSchema: Readiness })
   async ready(@Res({ passthrough: true }) response: Response) {
-    const readiness = await this.health.check();
+    const readiness = await this.health.checkReadiness();
     response.status(readiness.status === 'down' ? HttpStatus.SERVICE_UNAVAILABLE : HttpStatus.OK);
     return readiness;
   }

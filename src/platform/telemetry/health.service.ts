@@ -20,8 +20,12 @@ const budgetMs = 1_500;
 
 /** Runs all checks at once, each within a time budget. The worst status is the status of the process. */
 export class HealthService {
-  private readonly checks: HealthCheck[] = [];
+  private readonly checks: HealthCheck[];
   private draining = false;
+
+  constructor(...checks: HealthCheck[]) {
+    this.checks = checks;
+  }
 
   add(check: HealthCheck): void {
     this.checks.push(check);
@@ -32,7 +36,7 @@ export class HealthService {
     this.draining = true;
   }
 
-  async check(): Promise<Readiness> {
+  async checkReadiness(): Promise<Readiness> {
     const answers = await Promise.all(
       this.checks.map(async (check) => [check.name, await withinBudget(check)] as const),
     );

@@ -1,8 +1,10 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
-import { clientAddress, type TrustProxy } from '../http/server/client-address.js';
+import { SETTINGS, type Settings } from '../config/settings.js';
+import { clientAddress, parseTrustProxy, type TrustProxy } from '../http/server/client-address.js';
 import type { DoorRequest } from '../http/http.types.js';
-import type { Logger } from './logger.js';
-import type { Metrics } from './metrics.js';
+import { LOGGER, type Logger } from './logger.js';
+import { Metrics } from './metrics.js';
 
 const quiet = new Set(['/livez', '/readyz']);
 
@@ -13,14 +15,19 @@ interface Watched {
 }
 
 /** Watches each request to its end. Records one measurement and one log line, with the route and never the query. */
+@Injectable()
 export class HttpWatch {
   private last?: { readonly request: DoorRequest; readonly route: () => string };
 
+  private readonly trust: TrustProxy;
+
   constructor(
     private readonly metrics: Metrics,
-    private readonly log: Logger,
-    private readonly trust: TrustProxy,
-  ) {}
+    @Inject(LOGGER) private readonly log: Logger,
+    @Inject(SETTINGS) settings: Settings,
+  ) {
+    this.trust = parseTrustProxy(settings.RIALTO_TRUST_PROXY);
+  }
 
   /** Returns the request that began last: its route, and its org once that is known. */
   latest(): { readonly route: string; readonly org?: string } | undefined {

@@ -1,8 +1,8 @@
-import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { systemClock, workedMs } from '../../kernel/clock.js';
-import type { HttpWatch } from './http-watch.js';
-import type { Logger } from './logger.js';
-import type { Metrics } from './metrics.js';
+import { HttpWatch } from './http-watch.js';
+import { LOGGER, type Logger } from './logger.js';
+import { Metrics } from './metrics.js';
 
 const everyMs = 50;
 /** Shorter delays are normal: a garbage collection takes as long. */
@@ -14,30 +14,31 @@ const warnMs = 1_000;
  * Reports each time the event loop was blocked, with the request that began last, because that request usually
  * blocked it.
  */
+@Injectable()
 export class LoopWatch implements OnApplicationBootstrap, OnApplicationShutdown {
   private timer?: NodeJS.Timeout;
   private at = 0;
   private worked = 0;
 
   constructor(
-    private readonly http: Pick<HttpWatch, 'latest'>,
+    @Inject(HttpWatch) private readonly http: Pick<HttpWatch, 'latest'>,
     private readonly metrics: Metrics,
-    private readonly log: Logger,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   onApplicationBootstrap(): void {
-    this.check();
-    this.timer = setInterval(() => this.check(), everyMs).unref();
+    this.checkDelay();
+    this.timer = setInterval(() => this.checkDelay(), everyMs).unref();
   }
 
   onApplicationShutdown(): void {
     clearInterval(this.timer);
   }
 
-  private check(): void {
+  private checkDelay(): void {
     const [now, worked] = [systemClock.elapsed(), workedMs()];
     const delay = this.timer ? now - this.at - everyMs : 0;
-    if (delay > reportMs) this.report(delay, worked - this.worked);
+    if (delay > reportMs) this.reportDelay(delay, worked - this.worked);
     this.at = now;
     this.worked = worked;
   }
@@ -45,7 +46,7 @@ export class LoopWatch implements OnApplicationBootstrap, OnApplicationShutdown 
   /**
    * @param worked processor time of all threads. Little of it means that the machine stood still, not this process.
    */
-  private report(delay: number, worked: number): void {
+  private reportDelay(delay: number, worked: number): void {
     const latest = this.http.latest();
     // A start may take its time: no request waits yet.
     if (!latest || worked < delay / 2) return;

@@ -16,7 +16,7 @@ const sweepOutcomes = ['selected', 'dispatched', 'markedFailed', 'skipped', 'dis
 export type DueKind = (typeof dueKinds)[number];
 export type SweepOutcome = (typeof sweepOutcomes)[number];
 
-/** Invariants that are checked while the gateway runs (reliability 3.0). */
+/** Invariants that are checked while the gateway runs. */
 export const invariants = ['I1', 'I2', 'I3', 'I6'] as const;
 export type Invariant = (typeof invariants)[number];
 
@@ -82,7 +82,9 @@ export class Metrics {
   });
   readonly swept = new Counter({
     name: 'rialto_swept_total',
-    help: 'Due work that sweeps found: selected, and then dispatched, markedFailed, skipped (already in progress) or dispatchFailed',
+    help:
+      'Due work that sweeps found: ' +
+      'selected, and then dispatched, markedFailed, skipped (already in progress) or dispatchFailed',
     labelNames: ['kind', 'outcome'],
     registers: [this.registry],
   });
@@ -106,7 +108,9 @@ export class Metrics {
   });
   readonly webhooksPutOff = new Counter({
     name: 'rialto_webhook_put_off_total',
-    help: 'Webhooks that were due and deferred: full, too many posts were running; down, the breaker of the host was open',
+    help:
+      'Webhooks that were due and deferred: ' +
+      'full, too many posts were running; down, the breaker of the host was open',
     labelNames: ['why'],
     registers: [this.registry],
   });
@@ -130,7 +134,9 @@ export class Metrics {
   );
   readonly invariantViolations = new Counter({
     name: 'rialto_invariant_violation_total',
-    help: 'Must be 0: I1 work that will never run or is past its deadline, I2 an event after the end or a second end, I3 a gap in a log, I6 webhooks out of order',
+    help:
+      'Must be 0: I1 work that will never run or is past its deadline, ' +
+      'I2 an event after the end or a second end, I3 a gap in a log, I6 webhooks out of order',
     labelNames: ['inv'],
     registers: [this.registry],
   });

@@ -8,13 +8,13 @@ export class Tracing {
   private exporter?: SpanExporter;
 
   /** Loads the exporter only when an endpoint is set, because it costs memory. */
-  static async open(endpoint: string | undefined): Promise<Tracing> {
+  static async load(endpoint: string | undefined): Promise<Tracing> {
     const tracing = new Tracing();
     if (endpoint) tracing.exporter = (await import('./span-exporter.js')).openSpanExporter(endpoint);
     return tracing;
   }
 
-  start(name: string, parent: TraceContext | undefined, attributes: Attributes): Span {
+  startSpan(name: string, parent: TraceContext | undefined, attributes: Attributes): Span {
     if (this.exporter) return this.exporter.start(name, parent, attributes);
     return { spanId: randomHex(8), end: () => undefined };
   }

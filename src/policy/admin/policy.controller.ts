@@ -6,6 +6,7 @@ import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
 import { cedarSchema } from '../cedar/cedar-schema.js';
 import { PolicyService } from '../policy.service.js';
+import { PolicyTestService } from '../policy-test.service.js';
 import {
   PolicyVersionView,
   PolicyView,
@@ -21,7 +22,10 @@ import { policyTemplates } from '../cedar/templates.js';
 @ApiBearerAuth()
 @Controller('api/policies')
 export class PolicyController {
-  constructor(private readonly policies: PolicyService) {}
+  constructor(
+    private readonly policies: PolicyService,
+    private readonly tests: PolicyTestService,
+  ) {}
 
   @Get()
   @ApiOperation({ summary: 'Policies of the org in order of their name' })
@@ -56,7 +60,7 @@ export class PolicyController {
   @ApiOperation({ summary: 'Test whether a call is allowed, and which policy decides it' })
   @ApiResponse({ status: 200, standardSchema: TestResult })
   test(@Ctx() ctx: CallContext, @Body({ schema: TestPolicy }) body: TestPolicy) {
-    return this.policies.test(ctx, body);
+    return this.tests.test(ctx, body);
   }
 
   @Get(':id')

@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, type OrgId, type PolicyId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
-import type { Tx } from '../../platform/database/tx.js';
+import { queryIn, type Tx } from '../../platform/database/tx.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy.entity.js';
 
 /** Reads and writes policies. Callers of every change first call `raiseVersion` in the same transaction. */
@@ -47,12 +47,12 @@ export class PolicyStore {
 
   /** Returns the version of an org's policy set. Every change raises it. */
   async version(org: string): Promise<string> {
-    const [row] = await this.pg.rows<{ policy_version: string }>(
+    const [row] = await this.pg.rows<{ version: string }>(
       'policy-version',
-      'select policy_version from orgs where id = $1',
-      [org],
+      'select policy_version as version from orgs where id = :org',
+      { org },
     );
-    return row?.policy_version ?? '';
+    return row?.version ?? '';
   }
 
   /**
@@ -60,8 +60,8 @@ export class PolicyStore {
    * org until the transaction ends. Throws `not_found` when the org was deleted in the meantime.
    */
   async raiseVersion(tx: Tx, org: OrgId): Promise<void> {
-    const raise = 'update orgs set policy_version = policy_version + 1 where id = $1 and deleted_at is null';
-    const [, changed] = await tx.manager.query<[unknown, number]>(raise, [org]);
+    const raise = 'update orgs set policy_version = policy_version + 1 where id = :org and deleted_at is null';
+    const [, changed] = await queryIn<[unknown, number]>(tx, raise, { org });
     if (changed === 0) throw new RialtoError('not_found', { message: 'no such org' });
   }
 

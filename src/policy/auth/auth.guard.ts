@@ -19,7 +19,7 @@ export class AuthGuard implements CanActivate {
   async canActivate(host: ExecutionContext): Promise<boolean> {
     if (this.reflector.getAllAndOverride<boolean>(publicRoute, [host.getHandler(), host.getClass()])) return true;
     const http = host.switchToHttp();
-    const ctx = await this.contexts.open(http.getRequest<DoorRequest>(), 'rest');
+    const ctx = await this.contexts.openContext(http.getRequest<DoorRequest>(), 'rest');
     tellLeft(http.getResponse<DoorResponse>(), this.contexts.left(ctx));
     return true;
   }

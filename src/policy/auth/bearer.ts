@@ -68,3 +68,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 function occurs(json: string, name: string): number {
   return json.split(`"${name}"`).length - 1;
 }
+
+/** Returns whether a credential has the three parts of a JSON Web Token. */
+export function isJwt(token: string): boolean {
+  return token.split('.').length === 3;
+}

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import { AuditService } from '../../audit/audit.service.js';
 import { systemClock } from '../../kernel/clock.js';
+import { storableText } from '../../kernel/json.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Buckets } from '../limits/limits.js';
@@ -14,7 +16,7 @@ const notesPerMinute = 10;
 /** Records refused credentials in log, metrics and audit. The caller gets no details. */
 @Injectable()
 export class TokenRefusals {
-  private readonly noted = new Set<string>();
+  private readonly noted = new BoundedMap<string, true>(maxNoted);
   private readonly notes = new Buckets(notesPerMinute);
 
   constructor(
@@ -23,7 +25,7 @@ export class TokenRefusals {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  count(): void {
+  countRefusal(): void {
     this.metrics.authFailures.inc();
   }
 
@@ -32,15 +34,15 @@ export class TokenRefusals {
    * a member, becomes the audit event `token.tenant_mismatch` of the key's org (abuse case 4): once for each token
    * and process, and at most ten times a minute. The log has all of them.
    */
-  async remember({ reason, org, sub }: TokenRefused, token: string): Promise<void> {
+  async recordRefusal({ reason, org, sub }: TokenRefused, token: string): Promise<void> {
     this.log.info({ reason, org: org?.slug }, 'a token was refused');
     if (reason !== 'tenant_mismatch' || !org) return;
     const tokenHash = createHash('sha256').update(token).digest('hex');
-    if (this.noted.has(tokenHash) || this.notes.take(org.id, systemClock.now()) > 0) return;
-    if (this.noted.size >= maxNoted) this.noted.clear();
-    this.noted.add(tokenHash);
+    if (this.noted.has(tokenHash) || this.notes.takeToken(org.id, systemClock.now()) > 0) return;
+    this.noted.set(tokenHash, true);
     try {
-      await this.audit.note(org.id, 'token.tenant_mismatch', { sub, tokenHash, outcome: 'denied' });
+      const personal = sub === undefined ? [] : [{ subject: `user:${sub}`, facts: { sub: storableText(sub, 256) } }];
+      await this.audit.note(org.id, 'token.tenant_mismatch', { tokenHash, outcome: 'denied' }, personal);
     } catch (err) {
       this.noted.delete(tokenHash);
       this.log.error({ err }, 'a refused token could not be recorded in the audit');

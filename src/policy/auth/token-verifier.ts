@@ -1,16 +1,20 @@
 import { randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
 import { createRemoteJWKSet, customFetch, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import { systemClock } from '../../kernel/clock.js';
-import type { PublicUrl } from '../../platform/http/public-url.js';
-import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
-import type { Settings } from '../../platform/config/settings.js';
+import { PublicUrl } from '../../platform/http/public-url.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { AccessTokens, type AccessGrant } from './access-tokens.js';
 import { peekJwt } from './bearer.js';
-import type { CredentialStore, OrgKeys } from './credential.store.js';
+import { CredentialStore, type OrgKeys } from './credential.store.js';
 import { defaultOrg } from '../org.types.js';
 
 const clockSkewSeconds = 60;
 const maxLifetimeSeconds = 3_600;
 const maxCandidates = 4;
+const maxApprovedActions = 10;
+const maxActionLength = 200;
 const outsideAlgorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
 
 /** Claims of a verified token. `org` owns the key that verified it. */
@@ -22,6 +26,10 @@ export interface VerifiedToken {
   readonly exp: number;
   /** True when `A2A_SECRET` verified the token; that secret belongs to no org. */
   readonly isOfDeployment?: boolean;
+  /** True when the token names an audience, and so was issued for this gateway. */
+  readonly isForAudience?: boolean;
+  /** Verbs that a person approved where the token was issued. */
+  readonly approvedActions?: readonly string[];
 }
 
 /** Reason why a token was refused; for the log and the audit, never for the caller. */
@@ -44,9 +52,9 @@ interface OutsideIssuer {
 
 /**
  * Verifies bearer tokens with jose. The unverified `org_domain` or `iss` selects the candidate keys; each key has one
- * algorithm; all five claims are required; the lifetime is at most one hour (reliability-security.md 4.7;
- * AN-48…AN-50).
+ * algorithm; all five claims are required; the lifetime is at most one hour (AN-48…AN-50).
  */
+@Injectable()
 export class TokenVerifier {
   private readonly outside: OutsideIssuer[];
   /**
@@ -56,13 +64,11 @@ export class TokenVerifier {
   private readonly dummy = randomBytes(32);
 
   constructor(
-    private readonly settings: Pick<
-      Settings,
-      'A2A_SECRET' | 'RIALTO_JWT_ISSUERS' | 'RIALTO_JWT_AUDIENCE' | 'RIALTO_JWKS'
-    >,
+    @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: CredentialStore,
     safeFetch: SafeFetch,
     private readonly publicUrl: PublicUrl,
+    private readonly access: AccessTokens,
   ) {
     this.outside = settings.RIALTO_JWKS.map((entry) => {
       const [orgSlug, rest = ''] = splitOnce(entry, '=');
@@ -70,6 +76,15 @@ export class TokenVerifier {
       const fetchKeys = safeFetch.asFetch({ deadlineMs: 5_000, maxBytes: 262_144 });
       return { orgSlug, issuer, keys: createRemoteJWKSet(new URL(jwks), { [customFetch]: fetchKeys }) };
     });
+  }
+
+  /** Returns the key behind an access token of this deployment; undefined for a token of another kind. */
+  async verifyAccess(token: string): Promise<AccessGrant | undefined> {
+    const peeked = peekJwt(token);
+    if (!peeked || !this.access.isAccessToken(peeked.header) || this.issuerOf(peeked.claims)) return undefined;
+    const grant = await this.access.verify(token);
+    if (!grant) throw new TokenRefused('signature');
+    return grant;
   }
 
   /**
@@ -80,7 +95,7 @@ export class TokenVerifier {
     const peeked = peekJwt(token);
     if (!peeked) throw new TokenRefused('malformed');
     const { header, claims } = peeked;
-    const outside = this.outside.find((issuer) => issuer.issuer === claims.iss);
+    const outside = this.issuerOf(claims);
     if (outside) return this.verifyOutside(token, outside);
     // A lenient caller may have no org; its tokens then name none.
     const named = claims.org_domain ?? (lenient ? defaultOrg : undefined);
@@ -98,6 +113,10 @@ export class TokenVerifier {
       return { ...(await this.accept(payload, org, { lenient })), isOfDeployment };
     }
     throw new TokenRefused(org ? 'signature' : 'unknown_key', org);
+  }
+
+  private issuerOf({ iss }: { readonly iss?: unknown }): OutsideIssuer | undefined {
+    return this.outside.find(({ issuer }) => issuer === iss);
   }
 
   private async verifyOutside(token: string, issuer: OutsideIssuer): Promise<VerifiedToken> {
@@ -119,7 +138,7 @@ export class TokenVerifier {
     org: OrgKeys,
     { issuer, lenient = false }: { issuer?: string; lenient?: boolean },
   ): Promise<VerifiedToken> {
-    const { iss, aud, sub, iat, exp, jti } = payload;
+    const { iss, aud, sub, iat, exp, jti, approvedActions } = payload;
     const now = systemClock.now() / 1_000;
     const audiences = typeof aud === 'string' ? [aud] : (aud ?? []);
     const sound =
@@ -135,10 +154,18 @@ export class TokenVerifier {
       exp - iat <= maxLifetimeSeconds &&
       (issuer ? iss === issuer : iss === undefined ? lenient : this.settings.RIALTO_JWT_ISSUERS.includes(iss)) &&
       (audiences.length > 0 || (lenient && aud === undefined)) &&
-      audiences.every((audience) => this.isAcceptedAudience(audience, issuer !== undefined));
+      audiences.every((audience) => this.isAcceptedAudience(audience, issuer !== undefined)) &&
+      (approvedActions === undefined || areActions(approvedActions));
     if (!sound) throw new TokenRefused('claims', org);
     if (await this.claimsAnotherOrg(payload, org, lenient)) throw new TokenRefused('tenant_mismatch', org, sub);
-    return { org, sub, jti: typeof jti === 'string' ? jti : undefined, exp };
+    return {
+      org,
+      sub,
+      jti: typeof jti === 'string' ? jti : undefined,
+      exp,
+      isForAudience: audiences.length > 0,
+      ...(approvedActions !== undefined && { approvedActions }),
+    };
   }
 
   /**
@@ -161,6 +188,15 @@ export class TokenVerifier {
     const { RIALTO_JWT_AUDIENCE: names } = this.settings;
     return names.includes(audience) || (isOutside && audience === `${this.publicUrl.base}/mcp`);
   }
+}
+
+/** Checks the claim `approvedActions`: at most 10 names of verbs (AN-59). */
+function areActions(value: unknown): value is string[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= maxApprovedActions &&
+    value.every((name) => typeof name === 'string' && name !== '' && name.length <= maxActionLength)
+  );
 }
 
 function isNameOf({ slug, domains }: OrgKeys, name: string): boolean {

@@ -66,8 +66,14 @@ it('denies a call of a tool with an unapproved definition, even when the org per
 
 it('lets admins administer and discover, and all members read the administration, without any policy', () => {
   const permitted = (role: Role): Action[] => all.filter((action) => allowed([], action, role));
-  expect(permitted('admin').sort()).toEqual(['a2a_discover', 'admin_read', 'admin_write', 'mcp_discover']);
-  expect(permitted('member')).toEqual(['admin_read']);
+  expect(permitted('admin').sort()).toEqual([
+    'a2a_discover',
+    'admin_read',
+    'admin_write',
+    'approval_decide',
+    'mcp_discover',
+  ]);
+  expect(permitted('member')).toEqual(['approval_decide', 'admin_read']);
   expect(permitted('viewer')).toEqual(['admin_read']);
 });
 

@@ -45,8 +45,15 @@ export const builtinPolicies: readonly PolicyText[] = [
     text: 'forbid(principal, action == Action::"mcp_call", resource) when { resource.quarantined };',
   },
   {
+    // The service of the approvals checks that the caller is in the groups that the asking policy names.
+    name: 'rialto:approvers-decide',
+    text: 'permit(principal, action == Action::"approval_decide", resource is Org);',
+  },
+  {
     name: 'rialto:admins-administer',
-    text: 'permit(principal in Group::"admin", action in [Action::"admin_read", Action::"admin_write"], resource is Org);',
+    text:
+      'permit(principal in Group::"admin", action in [Action::"admin_read", Action::"admin_write"], ' +
+      'resource is Org);',
   },
   {
     name: 'rialto:admins-see-agents',

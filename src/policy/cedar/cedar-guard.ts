@@ -9,8 +9,8 @@ export function cedarLoss(): string | undefined {
 }
 
 /**
- * Runs a call into Cedar. An error gives the fallback; a trap is stored for `cedarLoss`. After a trap no call runs
- * any more: Cedar was seen to loop endlessly after a dozen traps, which blocks the process (F46).
+ * Runs a call into Cedar. An error gives the fallback; a trap is stored for `cedarLoss`. After a trap no call runs any
+ * more: Cedar was seen to loop endlessly after a dozen traps, which blocks the process.
  */
 export function guarded<Result>(run: () => Result, fallback: (why: string) => Result): Result {
   if (lost !== undefined) return fallback(`the policy engine stopped: ${lost}`);

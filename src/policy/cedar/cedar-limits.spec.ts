@@ -41,10 +41,13 @@ const child = `
   const find = Module._resolveFilename;
   Module._resolveFilename = function (name, parent, ...rest) {
     const source = parent?.filename && path.resolve(path.dirname(parent.filename), name.replace(/\\.js$/, '.ts'));
-    return name.startsWith('.') && source.endsWith('.ts') && existsSync(source) ? source : find.call(this, name, parent, ...rest);
+    const isSource = name.startsWith('.') && source.endsWith('.ts') && existsSync(source);
+    return isSource ? source : find.call(this, name, parent, ...rest);
   };
-  const load = (module, filename) => module._compile(transformSync(readFileSync(filename, 'utf8'), { filename,
-    swcrc: false, module: { type: 'commonjs' }, jsc: { parser: { syntax: 'typescript', decorators: true }, target: 'es2022' } }).code, filename);
+  const jsc = { parser: { syntax: 'typescript', decorators: true }, target: 'es2022' };
+  const options = { swcrc: false, module: { type: 'commonjs' }, jsc };
+  const load = (module, filename) =>
+    module._compile(transformSync(readFileSync(filename, 'utf8'), { filename, ...options }).code, filename);
   Module._extensions['.ts'] = load;
   const { validatePolicyText, parsePolicies } = require(path.resolve('src/policy/cedar/validate.ts'));
   const { cedarLoss, guarded } = require(path.resolve('src/policy/cedar/cedar-guard.ts'));
@@ -54,9 +57,14 @@ const child = `
   for (const text of texts) if (validatePolicyText('long', text).length > 0) refused++;
   const intact = cedarLoss() === undefined;
   let reached = 0;
-  for (let round = 0; round < 50; round++) guarded(() => { reached++; return checkParsePolicySet({ staticPolicies: trap }); }, String);
+  const checkTrap = () => {
+    reached++;
+    return checkParsePolicySet({ staticPolicies: trap });
+  };
+  for (let round = 0; round < 50; round++) guarded(checkTrap, String);
   const after = validatePolicyText('plain', 'permit(principal, action, resource);');
-  console.log(JSON.stringify({ refused, intact, reached, lost: cedarLoss() !== undefined, after: after[0]?.description }));
+  const lost = cedarLoss() !== undefined;
+  console.log(JSON.stringify({ refused, intact, reached, lost, after: after[0]?.description }));
 `;
 
 it('abuse 14: the process still answers after fifty long chains, and makes no call into Cedar after a trap', () => {

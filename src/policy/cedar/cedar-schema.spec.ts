@@ -10,7 +10,7 @@ it('is a valid Cedar schema with exactly the actions and types of the vocabulary
   const { actions: declared, entityTypes: types } = answer.json['']!;
   expect(Object.keys(types).sort()).toEqual([...entityTypes].sort());
   expect(Object.keys(declared).sort()).toEqual(Object.keys(actions).sort());
-  expect(Object.keys(declared)).toHaveLength(14);
+  expect(Object.keys(declared)).toHaveLength(15);
   for (const [name, { appliesTo }] of Object.entries(declared)) {
     expect(appliesTo?.principalTypes).toEqual([...principalTypes]);
     expect(appliesTo?.resourceTypes).toEqual([actions[name as keyof typeof actions].resource]);

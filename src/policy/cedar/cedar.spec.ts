@@ -18,7 +18,9 @@ const deploy: PolicyCall = {
 const permitAll = { name: 'all', text: 'permit(principal, action, resource);' };
 const example = {
   name: 'no-prod',
-  text: 'forbid(principal, action == Action::"a2a_invoke", resource == Skill::"vercel_ops.deploy") when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" };',
+  text:
+    'forbid(principal, action == Action::"a2a_invoke", resource == Skill::"vercel_ops.deploy") ' +
+    'when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" };',
 };
 
 const engine = new CedarEngine();
@@ -90,7 +92,9 @@ describe('decisions', () => {
     const rows = [
       {
         name: 'trusted',
-        text: 'permit(principal is A2AAgent, action, resource) when { principal.trustLevel == "trusted" && principal.skills.contains("plan") && principal.agentUrl like "https://*" };',
+        text:
+          'permit(principal is A2AAgent, action, resource) when { principal.trustLevel == "trusted" && ' +
+          'principal.skills.contains("plan") && principal.agentUrl like "https://*" };',
       },
     ];
     const principal: Principal = { kind: 'agent', id: 'planner', role: 'member', groups: [] };
@@ -106,7 +110,9 @@ describe('decisions', () => {
     const rows = [
       {
         name: 'self',
-        text: 'permit(principal in Group::"ops", action, resource is Skill in A2AAgent::"vercel_ops") when { resource.agent.trustLevel == "trusted" };',
+        text:
+          'permit(principal in Group::"ops", action, resource is Skill in A2AAgent::"vercel_ops") ' +
+          'when { resource.agent.trustLevel == "trusted" };',
       },
     ];
     expect(decide(rows, { principal, agent: { trustLevel: 'trusted' } })).toMatchObject({ allowed: true, errors: [] });
@@ -116,7 +122,9 @@ describe('decisions', () => {
     const rows = [
       {
         name: 'window',
-        text: 'permit(principal, action, resource) when { context.surface == "mcp" && context.depth < 2 && context.time >= datetime("2026-01-01") };',
+        text:
+          'permit(principal, action, resource) ' +
+          'when { context.surface == "mcp" && context.depth < 2 && context.time >= datetime("2026-01-01") };',
       },
     ];
     expect(decide(rows).allowed).toBe(true);
@@ -159,14 +167,18 @@ describe('decisions', () => {
   it('reads an argument also through a literal Input entity', () => {
     const sly = {
       name: 'sly',
-      text: 'forbid(principal, action, resource) when { Input::"input".hasTag("branch") && Input::"input".getTag("branch") == "main" };',
+      text:
+        'forbid(principal, action, resource) ' +
+        'when { Input::"input".hasTag("branch") && Input::"input".getTag("branch") == "main" };',
     };
     expect(decide([permitAll, sly], { args: { branch: 'main' } }).policies).toEqual(['sly']);
   });
 
   it('names a policy by its @id, else by its row, with a number when the row has several', () => {
     const text =
-      'permit(principal, action, resource == Skill::"a.a"); @id("mine") permit(principal, action, resource); @id("rialto:guard") permit(principal, action, resource);';
+      'permit(principal, action, resource == Skill::"a.a"); ' +
+      '@id("mine") permit(principal, action, resource); ' +
+      '@id("rialto:guard") permit(principal, action, resource);';
     expect(decide([{ name: 'row', text }]).policies).toEqual(['mine', 'row#3']);
   });
 });
@@ -301,8 +313,8 @@ describe('abuse 15: sets do not mix', () => {
     const isolated = new CedarEngine();
     const first = compilePolicies([openTo('alice')]);
     expect(isolated.decide(first, deploy).allowed).toBe(true);
-    isolated.release(first);
-    isolated.release(first);
+    isolated.releaseSet(first);
+    isolated.releaseSet(first);
     expect(isolated.resident).toBe(0);
     const second = compilePolicies([openTo('bob')]);
     expect(isolated.decide(second, deploy).allowed).toBe(false);
@@ -319,7 +331,7 @@ describe('abuse 15: sets do not mix', () => {
         { ...set, sources: Object.fromEntries(rows.map(({ text }, index) => [String(index), text])) },
         deploy,
       );
-      isolated.release(set);
+      isolated.releaseSet(set);
     };
     for (let round = 0; round < 20; round++) cycle();
     const before = process.memoryUsage().rss;

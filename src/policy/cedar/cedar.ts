@@ -1,8 +1,8 @@
 import { preparsePolicySet, statefulIsAuthorized, type AuthorizationAnswer } from '@cedar-policy/cedar-wasm/nodejs';
 import { storableText } from '../../kernel/json.js';
 import { inTurns } from '../../platform/jobs/in-turns.js';
-import type { Decision } from '../../kernel/verb-bus.js';
-import { actions } from '../../kernel/verbs.js';
+import { actions, type Decision, type NeededApproval } from '../../kernel/verbs.js';
+import { allOf, isAskable } from './ask-annotation.js';
 import type { PolicyText } from './builtin.js';
 import { cedarError, cedarLoss, guarded, isWellFormedDeep } from './cedar-guard.js';
 import { includes } from './context-reads.js';
@@ -18,9 +18,9 @@ export interface PolicyDecision extends Decision {
 let engines = 0;
 
 /**
- * Compiles policies and decides calls. Denies by default; any diagnostic of Cedar is a denial with that reason (D8,
- * RE-32, RE-33). Cedar never frees a parsed set, it can only replace the set of an id. The engine therefore uses a
- * limited number of ids, and parses a set again when its id was given to another set.
+ * Compiles policies and decides calls. Denies by default; any diagnostic of Cedar is a denial with that reason (RE-32,
+ * RE-33). Cedar never frees a parsed set, it can only replace the set of an id. The engine therefore uses a limited
+ * number of ids, and parses a set again when its id was given to another set.
  */
 export class CedarEngine {
   private readonly name = `rialto-${++engines}`;
@@ -73,7 +73,8 @@ export class CedarEngine {
   }
 
   /** Frees the parsed set in Cedar. A later decision with the set parses it again. */
-  release(set: PolicySet): void {
+  releaseSet(set: PolicySet): void {
+    if (set.withoutAsking) this.releaseSet(set.withoutAsking);
     const slot = this.slots.get(set.id);
     if (slot === undefined) return;
     this.slots.delete(set.id);
@@ -88,11 +89,26 @@ export class CedarEngine {
   decide(set: PolicySet, call: PolicyCall): PolicyDecision {
     const broken = set.broken.filter((policy) => policy.actions?.has(call.action) ?? true);
     if (broken.length > 0) return { ...unevaluated(broken), version: set.version };
-    const answer = guarded(() => this.ask(set, call), failure);
-    return { ...readAnswer(set, answer), version: set.version };
+    const answer = guarded(() => this.authorize(set, call), failure);
+    const needs = this.neededApproval(set, call, answer);
+    return { ...readAnswer(set, answer), ...(needs && { needs }), version: set.version };
   }
 
-  private ask(set: PolicySet, call: PolicyCall): AuthorizationAnswer {
+  /**
+   * Returns the approval that would permit a denied call: each policy that forbids it asks for an approval, and the
+   * call is allowed without these policies.
+   */
+  private neededApproval(set: PolicySet, call: PolicyCall, answer: AuthorizationAnswer): NeededApproval | undefined {
+    const { withoutAsking, asking } = set;
+    if (!withoutAsking || !isAskable(call.action) || answer.type === 'failure') return undefined;
+    const { decision, diagnostics } = answer.response;
+    const needed = diagnostics.reason.map((id) => asking.get(id));
+    const isOnlyMissing = decision === 'deny' && diagnostics.errors.length === 0 && needed.length > 0;
+    if (!isOnlyMissing || !needed.every((one) => one !== undefined)) return undefined;
+    return this.decide(withoutAsking, call).allowed ? allOf(needed) : undefined;
+  }
+
+  private authorize(set: PolicySet, call: PolicyCall): AuthorizationAnswer {
     const { type, id } = call.resource;
     if (actions[call.action]?.resource !== type) return failure(`${call.action} is not an act on ${type}`);
     const { attributes, tags: read } = set.reads;
@@ -120,7 +136,7 @@ export class CedarEngine {
       this.slots.set(set.id, known);
       return known;
     }
-    const slot = this.takeSlot();
+    const slot = this.takeSetId();
     const answer = preparsePolicySet(slot, { staticPolicies: set.sources });
     if (answer.type === 'failure') {
       this.free.push(slot);
@@ -130,7 +146,7 @@ export class CedarEngine {
     return slot;
   }
 
-  private takeSlot(): string {
+  private takeSetId(): string {
     const spare = this.free.pop();
     if (spare !== undefined) return spare;
     const [oldest] = this.slots;

@@ -149,6 +149,13 @@ it('gives only the context attributes that are read', () => {
     surface: 'mcp',
     depth: 2,
     time: { __extn: { fn: 'datetime', arg: '1970-01-01T00:00:00.000Z' } },
+    approved: false,
     input: { __entity: { type: 'Input', id: 'input' } },
+    ...{ encrypted: false, encryptedBytes: 0, trustTier: 0 },
+  });
+  const message = { encrypted: true, encryptedBytes: 80, trustTier: 3 } as const;
+  expect(contextOf({ ...call, message }, new Set(['trustTier', 'encryptedBytes']))).toEqual({
+    encryptedBytes: 80,
+    trustTier: 3,
   });
 });

@@ -1,6 +1,7 @@
 import type { Context, EntityJson, TypeAndId } from '@cedar-policy/cedar-wasm/nodejs';
-import { roles, type Principal, type Surface } from '../../kernel/call-context.js';
+import { groupsOf, type Principal, type Surface } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
+import { cleartextFacts, type MessageFacts } from '../../kernel/trust.js';
 import type { Action, ResourceRef } from '../../kernel/verbs.js';
 import type { PrincipalType } from './cedar-schema.js';
 import { includes, type Names } from './context-reads.js';
@@ -48,6 +49,10 @@ export interface PolicyCall {
   /** Milliseconds since the epoch. */
   readonly time: number;
   readonly args?: JsonObject;
+  /** True when the verified token of the caller says that a person approved this verb. */
+  readonly approved?: boolean;
+  /** Undefined: no encrypted message. */
+  readonly message?: MessageFacts;
 }
 
 export const inputLimits = { tags: 256, bytes: 8_192 } as const;
@@ -58,9 +63,8 @@ const typeOfKind = {
   service: 'Service',
   anonymous: 'Anonymous',
 } as const satisfies Record<Principal['kind'], PrincipalType>;
-const roleNames: ReadonlySet<string> = new Set(roles);
 
-/** Returns the Cedar id of a caller, e.g. `User::"bob"` (D13). */
+/** Returns the Cedar id of a caller, e.g. `User::"bob"`. */
 export function principalUid({ kind, id }: Pick<Principal, 'kind' | 'id'>): TypeAndId {
   return { type: typeOfKind[kind], id };
 }
@@ -70,8 +74,7 @@ export function principalUid({ kind, id }: Pick<Principal, 'kind' | 'id'>): Type
  * the name of a role is ignored: only the role itself makes a caller a member of `Group::"admin"`.
  */
 export function principalEntity(principal: Principal, facts?: AgentFacts): EntityJson {
-  const groups = new Set([principal.role, ...principal.groups.filter((group) => !roleNames.has(group))]);
-  const parents = [...groups].map((id) => ({ type: 'Group', id }));
+  const parents = [...new Set(groupsOf(principal))].map((id) => ({ type: 'Group', id }));
   const attrs = { role: principal.role, ...(principal.kind === 'agent' && agentAttributes(facts)) };
   return { uid: principalUid(principal), attrs, parents };
 }
@@ -131,8 +134,8 @@ export interface InputTags {
 
 /**
  * Returns a string tag for each top-level scalar argument that is read: numbers and booleans as JSON text; null,
- * objects and arrays are ignored (D13). Arguments beyond the limits are reported, not dropped: padding must not hide
- * an argument from a forbid.
+ * objects and arrays are ignored. Arguments beyond the limits are reported, not dropped: padding must not hide an
+ * argument from a forbid.
  */
 export function inputTags(args: JsonObject = {}, read: Names = 'all'): InputTags {
   const found: [string, string][] = [];
@@ -158,10 +161,21 @@ export function inputEntity(tags: Readonly<Record<string, string>>): EntityJson 
 /** Returns the context of D13, only with the attributes that are read. */
 export function contextOf(call: PolicyCall, read: Names = 'all'): Context {
   return {
+    ...messageContext(call, read),
     ...(includes(read, 'surface') && { surface: call.surface }),
     ...(includes(read, 'depth') && { depth: call.depth }),
     ...(includes(read, 'time') && { time: { __extn: { fn: 'datetime', arg: new Date(call.time).toISOString() } } }),
+    ...(includes(read, 'approved') && { approved: call.approved ?? false }),
     ...(includes(read, 'input') && { input: { __entity: { ...inputUid } } }),
+  };
+}
+
+/** Returns the facts about the message of a call that are read. */
+export function messageContext({ message = cleartextFacts }: PolicyCall, read: Names): Partial<MessageFacts> {
+  return {
+    ...(includes(read, 'encrypted') && { encrypted: message.encrypted }),
+    ...(includes(read, 'encryptedBytes') && { encryptedBytes: message.encryptedBytes }),
+    ...(includes(read, 'trustTier') && { trustTier: message.trustTier }),
   };
 }
 

@@ -14,14 +14,14 @@ const known: ReadonlySet<string> = new Set([...entityTypes, 'Action']);
 /** Parses an entity in Cedar syntax, e.g. `Skill::"vercel_ops.deploy"`, for `POST /api/policies/test`. */
 export function parseEntityLiteral(text: string, field = 'entity'): Parsed<TypeAndId> {
   const match = shape.exec(text);
-  if (!match) return refuse(field, 'expected an entity like User::"bob"');
+  if (!match) return refusedLiteral(field, 'expected an entity like User::"bob"');
   const [, type = '', quoted = ''] = match;
-  if (!known.has(type)) return refuse(field, `unknown entity type ${type}; known: ${[...known].join(', ')}`);
+  if (!known.has(type)) return refusedLiteral(field, `unknown entity type ${type}; known: ${[...known].join(', ')}`);
   const id = unescape(quoted);
-  if (id === undefined) return refuse(field, 'the id contains an escape sequence that Cedar does not know');
-  if (!id.isWellFormed()) return refuse(field, 'the id is not well-formed Unicode');
+  if (id === undefined) return refusedLiteral(field, 'the id contains an escape sequence that Cedar does not know');
+  if (!id.isWellFormed()) return refusedLiteral(field, 'the id is not well-formed Unicode');
   if (type === 'Action' && !Object.hasOwn(actions, id)) {
-    return refuse(field, `unknown action "${id}"; known: ${Object.keys(actions).join(', ')}`);
+    return refusedLiteral(field, `unknown action "${id}"; known: ${Object.keys(actions).join(', ')}`);
   }
   return { ok: true, value: { type, id } };
 }
@@ -53,6 +53,6 @@ function unescape(quoted: string): string | undefined {
   return text;
 }
 
-function refuse(field: string, description: string): Parsed<never> {
+function refusedLiteral(field: string, description: string): Parsed<never> {
   return { ok: false, violations: [{ field, description }] };
 }

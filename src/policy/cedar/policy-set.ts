@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { DetailedError } from '@cedar-policy/cedar-wasm/nodejs';
-import { actions } from '../../kernel/verbs.js';
+import { BoundedMap } from '../../kernel/bounded-map.js';
+import { actions, type NeededApproval } from '../../kernel/verbs.js';
 import { atOnce } from '../../platform/jobs/in-turns.js';
+import { approvalOf } from './ask-annotation.js';
 import { builtinPolicies, reservedPrefix, type PolicyText } from './builtin.js';
 import { cedarError, guarded } from './cedar-guard.js';
 import { readingContext, type ContextReads } from './context-reads.js';
@@ -30,27 +32,13 @@ export interface PolicySet {
   readonly sources: Readonly<Record<string, string>>;
   /** Total weight of all rows, without the built-in ones. */
   readonly weight: Weight;
+  /** The policies that ask for an approval, by policy id. */
+  readonly asking: ReadonlyMap<string, NeededApproval>;
+  /** The set without the policies that ask; absent when there are none. */
+  readonly withoutAsking?: PolicySet;
 }
 
-/** Caches values by text; drops the oldest one. */
-class RecentValues<Value> {
-  private readonly values = new Map<string, Value>();
-
-  constructor(private readonly most: number) {}
-
-  get(text: string): Value | undefined {
-    return this.values.get(text);
-  }
-
-  set(text: string, value: Value): void {
-    this.values.set(text, value);
-    if (this.values.size > this.most) this.values.delete(this.values.keys().next().value!);
-  }
-}
-
-/**
- * Maximum number of policies of one org, without the built-in ones. More would exceed the time for a decision (F46).
- */
+/** Maximum number of policies of one org, without the built-in ones. More would exceed the time for a decision. */
 export const maxPolicies = 500;
 
 /**
@@ -88,9 +76,9 @@ let sets = 0;
 
 // A change of one policy compiles the whole set again. These caches keep the results for unchanged texts. A judgement
 // depends only on the text, because the schema is fixed.
-const parses = new RecentValues<ParsedText>(2_000);
+const parses = new BoundedMap<string, ParsedText>(2_000);
 type Verdict = DetailedError | 'valid';
-const judgements = new RecentValues<Verdict>(4_000);
+const judgements = new BoundedMap<string, Verdict>(4_000);
 
 function parsedOnce(text: string): ParsedText {
   const known = parses.get(text);
@@ -130,7 +118,16 @@ export function* compiling(rows: readonly PolicyText[]): Generator<void, PolicyS
   const sources = Object.fromEntries([...policies].map(([id, { text }]) => [id, text]));
   yield;
   const reads = yield* readingContext([...policies.values()].map(({ json }) => json));
-  return { id: String(++sets), version: versionOf(rows), reads, broken, names, sources, weight };
+  const asking = new Map(
+    [...policies].flatMap(([id, { json }]) => (approvalOf(json) ? [[id, approvalOf(json)!]] : [])),
+  );
+  const set = { id: String(++sets), version: versionOf(rows), reads, broken, names, sources, weight, asking };
+  return asking.size === 0 ? set : { ...set, withoutAsking: withoutAsking(set) };
+}
+
+function withoutAsking(set: PolicySet): PolicySet {
+  const sources = Object.fromEntries(Object.entries(set.sources).filter(([id]) => !set.asking.has(id)));
+  return { ...set, id: String(++sets), sources, asking: new Map() };
 }
 
 /** Compiles without pauses. */

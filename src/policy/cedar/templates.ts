@@ -42,14 +42,18 @@ const catalogue: readonly (PolicyTemplate & { readonly write: Writer })[] = [
     title: 'Let a group see and call one agent',
     inputs: { group, agent },
     write: ({ group, agent }) =>
-      `permit(principal in Group::${group}, action in [Action::"a2a_invoke", Action::"a2a_discover", Action::"a2a_cancel"], resource in A2AAgent::${agent});`,
+      `permit(principal in Group::${group}, ` +
+      'action in [Action::"a2a_invoke", Action::"a2a_discover", Action::"a2a_cancel"], ' +
+      `resource in A2AAgent::${agent});`,
   },
   {
     id: 'permit-server-for-group',
     title: 'Let a group use one MCP server',
     inputs: { group, server },
     write: ({ group, server }) =>
-      `permit(principal in Group::${group}, action in [${onServers}, Action::"mcp_discover"], resource in McpServer::${server});`,
+      `permit(principal in Group::${group}, ` +
+      `action in [${onServers}, Action::"mcp_discover"], ` +
+      `resource in McpServer::${server});`,
   },
   {
     id: 'forbid-skill',
@@ -67,14 +71,17 @@ const catalogue: readonly (PolicyTemplate & { readonly write: Writer })[] = [
       value: text('the value; numbers as JSON writes them'),
     },
     write: ({ argument, value }, raw) =>
-      `forbid(principal, ${invoke}, resource == ${skillOf(raw)})\nwhen { context.input.hasTag(${argument}) && context.input.getTag(${argument}) == ${value} };`,
+      `forbid(principal, ${invoke}, resource == ${skillOf(raw)})\n` +
+      `when { context.input.hasTag(${argument}) && context.input.getTag(${argument}) == ${value} };`,
   },
   {
     id: 'forbid-tool',
     title: 'Forbid one tool of an MCP server',
     inputs: { server, tool: text('name of the tool') },
-    write: (_, raw) =>
-      `forbid(principal, action == Action::"mcp_call", resource == Tool::${cedarString(`${raw.server}__${raw.tool}`)});`,
+    write: (_, raw) => {
+      const tool = cedarString(`${raw.server}__${raw.tool}`);
+      return `forbid(principal, action == Action::"mcp_call", resource == Tool::${tool});`;
+    },
   },
   {
     id: 'hide-agent',
@@ -109,14 +116,16 @@ const catalogue: readonly (PolicyTemplate & { readonly write: Writer })[] = [
       until: { type: 'datetime', description: 'ISO 8601 with a time zone' },
     },
     write: ({ agent, from, until }) =>
-      `forbid(principal, ${invoke}, resource in A2AAgent::${agent})\nwhen { context.time >= datetime(${from}) && context.time < datetime(${until}) };`,
+      `forbid(principal, ${invoke}, resource in A2AAgent::${agent})\n` +
+      `when { context.time >= datetime(${from}) && context.time < datetime(${until}) };`,
   },
   {
     id: 'own-tasks-only',
     title: 'Only owners and admins see and change a task',
     inputs: {},
     write: () =>
-      `forbid(principal, action in [${onTasks}], resource)\nunless { resource in principal || principal in Group::"admin" };`,
+      `forbid(principal, action in [${onTasks}], resource)\n` +
+      'unless { resource in principal || principal in Group::"admin" };',
   },
 ];
 

@@ -7,6 +7,7 @@ import {
   type ValidationAnswer,
 } from '@cedar-policy/cedar-wasm/nodejs';
 import type { Violation } from '../../kernel/errors.js';
+import { askProblem } from './ask-annotation.js';
 import { reservedPrefix } from './builtin.js';
 import { cedarError, guarded } from './cedar-guard.js';
 import { cedarSchema } from './cedar-schema.js';
@@ -59,6 +60,8 @@ export function* validatingPolicyText(name: string, text: string): Generator<voi
   for (const [index, { start, text: source, json }] of policies.entries()) {
     const reserved = json.annotations?.id?.startsWith(reservedPrefix);
     if (reserved) violations.push(at(text, start, `@id may not begin with "${reservedPrefix}"`));
+    const badAsk = askProblem(json);
+    if (badAsk !== undefined) violations.push(at(text, start, badAsk));
     for (const error of errors.get(String(index)) ?? []) violations.push(locate(text, start, source, error));
   }
   return violations;
@@ -106,7 +109,7 @@ export function judge(policies: ReadonlyMap<string, Statement>, warnings = true)
   const serious = warnings ? answer.validationWarnings.filter(({ error }) => matters(error)) : [];
   for (const { policyId, error } of [...answer.validationErrors, ...serious]) {
     const errors = found.get(policyId) ?? [];
-    // One attribute that is missing for each of fourteen actions is reported once.
+    // One attribute that is missing for each of fifteen actions is reported once.
     if (!errors.some((known) => sameSpot(known, error))) found.set(policyId, [...errors, error]);
   }
   return found;

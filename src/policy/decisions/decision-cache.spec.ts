@@ -57,6 +57,8 @@ describe('decisionKey', () => {
   });
 
   it('covers exactly the context that is read', () => {
+    const approval = setOf('context.approved');
+    expect(decisionKey(approval, { ...call, approved: true })).not.toBe(decisionKey(approval, call));
     const set = setOf('context.surface == "mcp" && context.input.hasTag("branch")');
     expect(decisionKey(set, { ...call, depth: 3, args: { branch: 'main', text: 'bye' } })).toBe(decisionKey(set, call));
     expect(decisionKey(set, { ...call, surface: 'a2a' })).not.toBe(decisionKey(set, call));

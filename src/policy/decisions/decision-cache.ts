@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Principal } from '../../kernel/call-context.js';
 import type { PolicyDecision } from '../cedar/cedar.js';
 import { includes } from '../cedar/context-reads.js';
-import { inputTags, type AgentFacts, type PolicyCall, type TaskFacts } from '../cedar/entities.js';
+import { inputTags, messageContext, type AgentFacts, type PolicyCall, type TaskFacts } from '../cedar/entities.js';
 import type { PolicySet } from '../cedar/policy-set.js';
 
 /** Longer keys are hashed, so that a long argument does not stay in memory. */
@@ -12,9 +12,9 @@ const maxKeyLength = 512;
 const fingerprints = new WeakMap<Principal, string>();
 
 /**
- * Returns a key of everything that a decision depends on: the set, the caller with its groups, the action, the
- * resource with its facts, and the context that the set reads (D4). Undefined when a decision cannot be cached: the
- * set reads the time, or an unreadable argument.
+ * Returns a key of everything that a decision depends on: the set, the caller with its groups, the action, the resource
+ * with its facts, and the context that the set reads. Undefined when a decision cannot be cached: the set reads the
+ * time, or an unreadable argument.
  */
 export function decisionKey(set: PolicySet, call: PolicyCall): string | undefined {
   const { attributes, tags } = set.reads;
@@ -34,6 +34,8 @@ export function decisionKey(set: PolicySet, call: PolicyCall): string | undefine
     taskVersion(call.task),
     includes(attributes, 'surface') ? call.surface : null,
     includes(attributes, 'depth') ? call.depth : null,
+    includes(attributes, 'approved') ? (call.approved ?? false) : null,
+    messageContext(call, attributes),
     input?.tags,
   ]);
   return key.length > maxKeyLength ? hash('sha256', key, 'base64') : key;

@@ -1,15 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
-import type { Act, Decision } from '../../kernel/verb-bus.js';
-import type { ResourceRef } from '../../kernel/verbs.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { Act } from '../../kernel/verb-bus.js';
+import type { Decision, ResourceRef } from '../../kernel/verbs.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { TurnBudget } from '../../platform/jobs/in-turns.js';
 import { SnapshotCache } from '../../platform/database/snapshot-cache.js';
+import type { PolicyText } from '../cedar/builtin.js';
 import { CedarEngine } from '../cedar/cedar.js';
 import { DecisionCache, decisionKey } from './decision-cache.js';
 import { parentOf, type AgentFacts, type PolicyCall, type ToolFacts } from '../cedar/entities.js';
-import type { PolicySet } from '../cedar/policy-set.js';
+import { overweight, type PolicySet } from '../cedar/policy-set.js';
 import { PolicyStore } from '../admin/policy.store.js';
 
 /** Returns the facts about a registered agent that policies can read. The registry sets it at start. */
@@ -39,7 +41,7 @@ export class PolicyDecider {
     this.sets = new SnapshotCache<PolicySet>({
       probe: (org) => store.version(org),
       load: async (org) => this.engine.compile(await store.findAll(org)),
-      release: (set) => this.engine.release(set),
+      release: (set) => this.engine.releaseSet(set),
     });
   }
 
@@ -52,31 +54,31 @@ export class PolicyDecider {
   }
 
   /** Decides an act for the verb bus. */
-  decide(act: Act): Promise<Decision> | Decision {
+  decideAct(act: Act): Promise<Decision> | Decision {
     const org = act.ctx.org.id;
     const set = this.sets.peek(org) ?? this.sets.get(org);
-    const call = this.callOf(act);
+    const call = this.policyCallOf(act);
     if (set instanceof Promise || call instanceof Promise)
-      return Promise.all([set, call]).then(([found, known]) => this.askInTurn(found, known));
-    return this.askInTurn(set, call);
+      return Promise.all([set, call]).then(([found, known]) => this.decideInTurn(found, known));
+    return this.decideInTurn(set, call);
   }
 
-  private askInTurn(set: PolicySet, call: PolicyCall): Promise<Decision> | Decision {
-    return this.turn.wait?.then(() => this.askInTurn(set, call)) ?? this.ask(set, call);
+  private decideInTurn(set: PolicySet, call: PolicyCall): Promise<Decision> | Decision {
+    return this.turn.wait?.then(() => this.decideInTurn(set, call)) ?? this.decideCall(set, call);
   }
 
   /**
    * Decides a call, without an act. For a quarantined tool that the caller may not call anyway it returns that
    * denial, so that the caller learns nothing about the tool.
    */
-  ask(set: PolicySet, call: PolicyCall): Decision {
-    const decision = this.decided(set, call);
+  decideCall(set: PolicySet, call: PolicyCall): Decision {
+    const decision = this.cachedDecision(set, call);
     if (decision.allowed || !call.tool?.quarantined) return decision;
-    const withoutTool = this.decided(set, { ...call, tool: undefined });
-    return withoutTool.allowed ? decision : withoutTool;
+    const withoutTool = this.cachedDecision(set, { ...call, tool: undefined });
+    return withoutTool.allowed || withoutTool.needs ? decision : withoutTool;
   }
 
-  private decided(set: PolicySet, call: PolicyCall): Decision {
+  private cachedDecision(set: PolicySet, call: PolicyCall): Decision {
     const key = decisionKey(set, call);
     const known = key === undefined ? undefined : this.decisions.get(key);
     if (known) return known;
@@ -85,8 +87,22 @@ export class PolicyDecider {
     return decision;
   }
 
-  setOf(org: string): Promise<PolicySet> {
+  policySetOf(org: string): Promise<PolicySet> {
     return this.sets.get(org);
+  }
+
+  /**
+   * Compiles a set that an org wants to use. Throws `unprocessable` for a set that is too heavy, unless it is lighter
+   * than the current one.
+   */
+  async compileFor(org: string, rows: readonly PolicyText[]): Promise<PolicySet> {
+    const set = await this.engine.compile(rows);
+    const excess = overweight(set, await this.policySetOf(org));
+    if (excess !== undefined) {
+      const hint = 'remove policies, or use a group instead of naming its members';
+      throw new RialtoError('unprocessable', { message: excess, hint });
+    }
+    return set;
   }
 
   factsOf(org: string, slug: string): Promise<AgentFacts | undefined> {
@@ -98,11 +114,11 @@ export class PolicyDecider {
   }
 
   @OnNotice('policy.changed')
-  forget({ orgId }: { orgId: string }): void {
+  expirePolicies({ orgId }: { orgId: string }): void {
     this.sets.expire(orgId);
   }
 
-  private callOf({ ctx, action, resource, args, task }: Act): Promise<PolicyCall> | PolicyCall {
+  private policyCallOf({ ctx, verb, action, resource, args, task, message }: Act): Promise<PolicyCall> | PolicyCall {
     const slug =
       resource.type === 'A2AAgent' ? resource.id : resource.type === 'Skill' ? parentOf(resource) : undefined;
     const agent = slug === undefined ? undefined : this.facts(ctx.org.id, slug);
@@ -110,6 +126,7 @@ export class PolicyDecider {
     const caller = ctx.principal.kind === 'agent' ? this.facts(ctx.org.id, ctx.principal.id) : undefined;
     const { principal, surface, depth } = ctx;
     const time = systemClock.now();
+    const approved = ctx.approvedActions?.includes(verb) ?? false;
     const call = (...[callerFacts, agentFacts, toolFacts]: [AgentFacts?, AgentFacts?, ToolFacts?]): PolicyCall => {
       return {
         principal,
@@ -123,6 +140,8 @@ export class PolicyDecider {
         depth,
         time,
         args,
+        approved,
+        message,
       };
     };
     if (caller instanceof Promise || agent instanceof Promise || tool instanceof Promise)

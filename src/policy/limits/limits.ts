@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { CallLimit } from '../../kernel/call-context.js';
 
 /**
@@ -20,7 +21,7 @@ export function burstOf(perMinute: number): number {
 }
 
 /** Takes one token, or returns the time to wait. Pure: the same bucket and time give the same answer. */
-export function take(bucket: Bucket | undefined, perMinute: number, now: number): Taken {
+export function takeToken(bucket: Bucket | undefined, perMinute: number, now: number): Taken {
   const perMs = perMinute / 60_000;
   const burst = burstOf(perMinute);
   const tokens = bucket ? Math.min(burst, bucket.tokens + Math.max(0, now - bucket.at) * perMs) : burst;
@@ -32,23 +33,23 @@ export function take(bucket: Bucket | undefined, perMinute: number, now: number)
  * Token buckets by key. Their number is limited: the least recently used bucket is dropped, and starts full again.
  */
 export class Buckets {
-  private readonly buckets = new Map<string, Bucket>();
+  private readonly buckets: BoundedMap<string, Bucket>;
 
   constructor(
     private readonly perMinute: number,
-    private readonly most = 20_000,
-  ) {}
+    most = 20_000,
+  ) {
+    this.buckets = new BoundedMap(most);
+  }
 
   /** Takes a token of a key. Returns 0, or the seconds until a token is available. */
-  take(key: string, now: number): number {
-    const { bucket, retryAfterSeconds } = take(this.buckets.get(key), this.perMinute, now);
-    this.buckets.delete(key);
+  takeToken(key: string, now: number): number {
+    const { bucket, retryAfterSeconds } = takeToken(this.buckets.get(key), this.perMinute, now);
     this.buckets.set(key, bucket);
-    if (this.buckets.size > this.most) this.buckets.delete(this.buckets.keys().next().value!);
     return retryAfterSeconds;
   }
 
-  /** Returns the remaining tokens after the last `take`. */
+  /** Returns the remaining tokens after the last `takeToken`. */
   left(key: string): CallLimit {
     const limit = burstOf(this.perMinute);
     const tokens = this.buckets.get(key)?.tokens ?? limit;
@@ -61,7 +62,7 @@ export class Buckets {
 
   /** Returns the seconds until a token is available, without taking one. */
   wait(key: string, now: number): number {
-    return take(this.buckets.get(key), this.perMinute, now).retryAfterSeconds;
+    return takeToken(this.buckets.get(key), this.perMinute, now).retryAfterSeconds;
   }
 }
 

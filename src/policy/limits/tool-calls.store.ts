@@ -8,14 +8,17 @@ export class ToolCallsStore {
   constructor(private readonly pg: Pg) {}
 
   /** Counts one more call. Returns the calls of this minute and its remaining seconds. */
-  async count(org: OrgId, caller: string, tool: string): Promise<{ calls: number; secondsLeft: number }> {
+  async countCall(org: OrgId, caller: string, tool: string): Promise<{ calls: number; secondsLeft: number }> {
     const [row] = await this.pg.rows<{ calls: number; left: number }>(
       'tool-calls-count',
-      `insert into tool_calls as t (org_id, caller, tool, minute, calls) values ($1, $2, $3, date_trunc('minute', now()), 1)
-       on conflict (org_id, caller, tool) do update set
-         calls = case when t.minute = excluded.minute then t.calls + 1 else 1 end, minute = excluded.minute
-       returning calls, ceil(extract(epoch from minute + interval '1 minute' - now()))::integer as left`,
-      [org, caller, tool],
+      `
+      insert into tool_calls as t (org_id, caller, tool, minute, calls)
+      values (:org, :caller, :tool, date_trunc('minute', now()), 1)
+      on conflict (org_id, caller, tool) do update set
+        calls = case when t.minute = excluded.minute then t.calls + 1 else 1 end,
+        minute = excluded.minute
+      returning calls, ceil(extract(epoch from minute + interval '1 minute' - now()))::integer as left`,
+      { org, caller, tool },
     );
     return { calls: row!.calls, secondsLeft: Math.max(1, row!.left) };
   }

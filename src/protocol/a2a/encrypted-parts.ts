@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../kernel/json.js';
+import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Part } from './model.js';
 
 /** The shortest ciphertext, that of an empty text: version byte, encapsulated key (32) and tag (16). */
@@ -12,6 +12,14 @@ const base64url = /^[\w-]+={0,2}$/;
  */
 export function isEncrypted(parts: readonly Part[]): boolean {
   return parts.length > 0 && parts.every(isEncryptedPart);
+}
+
+/** Returns the size of an encrypted message in bytes, over all its parts. */
+export function encryptedBytes(parts: readonly Part[]): number {
+  const sizes = parts.map(({ data }) =>
+    Buffer.byteLength((data as JsonObject).encrypted_payload as string, 'base64url'),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 function isEncryptedPart({ data }: Part): boolean {

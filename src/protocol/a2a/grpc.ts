@@ -47,7 +47,7 @@ export const grpcMethods: readonly GrpcMethod[] = [
     return {
       ...{ version: '1.0', service: newer.service, rpc, name, stream: streaming.has(name) },
       tenantOf: (bytes) => request.tenant && peekText(request.tenant, bytes),
-      decode: (bytes) => parsed(request, bytes, (json) => decodeNewer(name, json)),
+      decode: (bytes) => decodeMessage(request, bytes, (json) => decodeNewer(name, json)),
       encode: (operation, value) => write(response, encodeResult(operation, value)),
       encodeEvent: (event) => write(response, encodeEvent(event)),
     };
@@ -55,7 +55,7 @@ export const grpcMethods: readonly GrpcMethod[] = [
   ...Object.entries(older.rpcs).map(([rpc, { name, request, response }]): GrpcMethod => ({
     ...{ version: '0.3', service: older.service, rpc, name, stream: streaming.has(name) },
     tenantOf: () => undefined,
-    decode: (bytes, options = {}) => parsed(request, bytes, (json) => older.decodeRpc(name, json, options)),
+    decode: (bytes, options = {}) => decodeMessage(request, bytes, (json) => older.decodeRpc(name, json, options)),
     encode: (operation, value) => {
       const json = encodeProtoResult(operation, value);
       return write(response, name === 'GetExtendedAgentCard' ? older.protoCard(json as JsonObject) : json);
@@ -64,7 +64,7 @@ export const grpcMethods: readonly GrpcMethod[] = [
   })),
 ];
 
-function parsed(schema: Schema, bytes: Buffer, decode: (json: JsonObject) => Decoded): Decoded {
+function decodeMessage(schema: Schema, bytes: Buffer, decode: (json: JsonObject) => Decoded): Decoded {
   const message = parseMessage(schema, bytes);
   if (message.ok) return decode(message.value);
   return invalidParams([{ field: 'message', description: `cannot be read: ${message.reason}` }]);

@@ -26,16 +26,22 @@ export interface Intake {
   readonly inputModes: readonly string[];
   /** True when the agent accepts messages that are not encrypted (RI-06). */
   readonly acceptCleartext: boolean;
+  readonly executor: { readonly kind: string };
 }
 
 export const cleartext = 'unencrypted messages';
+export const encrypted = 'encrypted messages';
+
+/** Executors that read the message in the gateway, which has no key. */
+const readers: ReadonlySet<string> = new Set(['llm', 'mcp-tool']);
 
 /**
- * Returns the content that the agent does not accept: a media type, or `cleartext`. Undefined when it accepts the
- * message.
+ * Returns the content that the agent does not accept: a media type, `cleartext` or `encrypted`. Undefined when it
+ * accepts the message.
  */
-export function refusedContent(parts: readonly Part[], { inputModes, acceptCleartext }: Intake): string | undefined {
-  return acceptCleartext || isEncrypted(parts) ? refusedPart(parts, inputModes) : cleartext;
+export function refusedContent(parts: readonly Part[], agent: Intake): string | undefined {
+  if (!isEncrypted(parts)) return agent.acceptCleartext ? refusedPart(parts, agent.inputModes) : cleartext;
+  return readers.has(agent.executor.kind) ? encrypted : refusedPart(parts, agent.inputModes);
 }
 
 /** Returns the media type of the first part that no mode accepts (v1.0 section 3.3.2, ContentTypeNotSupportedError). */

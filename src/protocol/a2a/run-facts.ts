@@ -48,7 +48,7 @@ const words: Record<TaskState, RunWord> = {
  */
 export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
   const word = words[status.state];
-  const text = textOf(status.message?.parts ?? []);
+  const text = partsText(status.message?.parts ?? []);
   const isWaiting = interruptedStates.has(status.state);
   return {
     run_id: id,
@@ -61,7 +61,7 @@ export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
 }
 
 /** Joins the texts of the parts with line breaks; null when there are none. */
-function textOf(parts: readonly Part[]): string | null {
+function partsText(parts: readonly Part[]): string | null {
   const texts = parts.flatMap(({ text }) => (text === undefined || text === '' ? [] : [text]));
   return texts.length > 0 ? texts.join('\n') : null;
 }

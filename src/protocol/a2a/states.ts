@@ -14,7 +14,7 @@ const words = {
 export type TaskState = keyof typeof words;
 export type TaskStateWord = (typeof words)[TaskState];
 
-/** The named fallback. An unknown state does not end a task, so the task counts as working (F29). */
+/** The named fallback. An unknown state does not end a task, so the task counts as working. */
 export const unknownState = 'TASK_STATE_UNSPECIFIED' satisfies TaskState;
 
 /** States that a task never leaves (v1.0 section 4.1.3). */
@@ -44,7 +44,7 @@ const states = new Map<string, TaskState>(
     [word, state],
   ]),
 );
-// Spellings that clients use: the v0.3 proto has two L, Reyn writes `running` (requirements.md 1.6 C4).
+// Spellings that clients use: the v0.3 proto has two L, Reyn writes `running`.
 states.set('TASK_STATE_CANCELLED', 'TASK_STATE_CANCELED');
 states.set('cancelled', 'TASK_STATE_CANCELED');
 states.set('running', 'TASK_STATE_WORKING');

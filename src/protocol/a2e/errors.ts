@@ -43,6 +43,7 @@ const otherCodes: Partial<Record<ErrorCode, A2eCode>> = {
   unauthenticated: 'mcp_denied',
   auth_not_configured: 'mcp_denied',
   denied: 'mcp_denied',
+  approval_required: 'mcp_denied',
   tool_changed: 'mcp_denied',
   url_not_allowed: 'mcp_denied',
   loop_detected: 'mcp_denied',
@@ -78,7 +79,7 @@ export function a2eCodeOf(thrown: unknown, subject: Subject): A2eCode {
   const error = RialtoError.from(thrown);
   if (error.code === 'not_found') return notFound[subject];
   if (error.code === 'remote_error' && unknownToServer[subject]?.has(relayedOf(error)?.code)) return notFound[subject];
-  if (error.code === 'remote_error' && isRefusal(relayedOf(error))) return 'mcp_sampling_refused';
+  if (error.code === 'remote_error' && isSamplingRefusal(relayedOf(error))) return 'mcp_sampling_refused';
   // A resource server without change notifications.
   if (error.code === 'unprocessable' && subject === 'resource') return 'mcp_capability_missing';
   return otherCodes[error.code] ?? 'mcp_protocol_error';
@@ -111,7 +112,7 @@ export function a2eError(thrown: unknown, subject: Subject): A2eError {
 }
 
 /** True when an agent refused a request of an MCP server (AE-33). */
-function isRefusal(relayed: JsonObject | undefined): boolean {
+function isSamplingRefusal(relayed: JsonObject | undefined): boolean {
   return isJsonObject(relayed?.data) && relayed.data.reason === 'mcp_sampling_refused';
 }
 

@@ -4,7 +4,7 @@ import { completionOf, CompletionReader } from './completion.js';
 const chunk = (delta: Json, finish: string | null = null): Json => ({ choices: [{ delta, finish_reason: finish }] });
 const read = (...chunks: Json[]) => {
   const reader = new CompletionReader();
-  const texts = chunks.map((one) => reader.take(one));
+  const texts = chunks.map((one) => reader.addChunk(one));
   return { reader, texts, completion: reader.completion() };
 };
 const piece = (index: number | undefined, args: string, name?: string, id?: string): Json =>

@@ -42,7 +42,7 @@ export class CompletionReader {
    * Adds a chunk and returns its text. Throws `remote_invalid_response` for a value that is not a chunk, `remote_error`
    * for an error of the server.
    */
-  take(chunk: Json): string {
+  addChunk(chunk: Json): string {
     const { delta, finish } = readChoice(chunk, 'delta');
     this.finish = finish ?? this.finish;
     this.tokens = tokensIn(chunk) ?? this.tokens;
@@ -74,13 +74,13 @@ export class CompletionReader {
   }
 }
 
-/** Reads a whole answer. Throws the same errors as CompletionReader.take. */
+/** Reads a whole answer. Throws the same errors as CompletionReader.addChunk. */
 export function completionOf(answer: Json): Completion {
   const reader = new CompletionReader();
   const { delta: message, finish = 'stop' } = readChoice(answer, 'message');
   const numbered = listIn(message.tool_calls).map((call, index) => ({ ...call, index }));
   const delta: JsonObject = { ...message, tool_calls: numbered };
-  reader.take({ ...(answer as JsonObject), choices: [{ delta, finish_reason: finish }] });
+  reader.addChunk({ ...(answer as JsonObject), choices: [{ delta, finish_reason: finish }] });
   return reader.completion();
 }
 

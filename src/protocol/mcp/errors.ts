@@ -32,6 +32,7 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
   header_mismatch: { code: -32020 },
   credential_required: { code: -32205, name: 'UserCredentialRequiredError' },
   credential_refused: { code: -32206, name: 'UserCredentialRefusedError' },
+  approval_required: { code: -32207, name: 'ApprovalRequiredError' },
 };
 
 const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

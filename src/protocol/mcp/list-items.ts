@@ -57,7 +57,7 @@ function matching(isRight: (value: Json) => boolean, noun: string): Rule {
   };
 }
 
-function listOf(rule: Rule): Rule {
+function isListOf(rule: Rule): Rule {
   return (value, path, note) => {
     if (!Array.isArray(value)) {
       note(`${path} is not a list`);
@@ -98,8 +98,8 @@ function objectOf(rules: Readonly<Record<string, Rule>>, required: readonly stri
 }
 
 const meta = objectOf({});
-const icons = listOf(
-  objectOf({ src: text, mimeType: text, sizes: listOf(text), theme: oneOf('light', 'dark') }, ['src']),
+const icons = isListOf(
+  objectOf({ src: text, mimeType: text, sizes: isListOf(text), theme: oneOf('light', 'dark') }, ['src']),
 );
 const shown = { title: text, description: text, icons, _meta: meta };
 const moment =
@@ -113,7 +113,7 @@ function isMoment(value: Json): boolean {
 }
 
 const annotations = objectOf({
-  audience: listOf(oneOf('user', 'assistant')),
+  audience: isListOf(oneOf('user', 'assistant')),
   priority: matching((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1'),
   lastModified: matching(isMoment, 'an ISO 8601 time with a time zone'),
 });
@@ -179,7 +179,7 @@ const kinds: Readonly<Record<ItemList, Rule>> = {
     {
       ...shown,
       name: text,
-      arguments: listOf(objectOf({ name: text, title: text, description: text, required: flag }, ['name'])),
+      arguments: isListOf(objectOf({ name: text, title: text, description: text, required: flag }, ['name'])),
     },
     ['name'],
   ),

@@ -23,8 +23,7 @@ export function slugOf(name: string): string {
 
 /**
  * Returns `<agentSlug>.<skillId>` with the skill id verbatim (RE-05), at most 128 characters. A run of characters that
- * MCP does not allow becomes one `_`. Such a name, like one that is too long, ends in the hash (requirements.md 1.6
- * C17).
+ * MCP does not allow becomes one `_`. Such a name, like one that is too long, ends in the hash.
  */
 export function canonicalName(slug: string, skillId: string): string {
   return legal(`${slug}.${skillId}`, /[^A-Za-z0-9_.-]+/g, maxName);

@@ -22,8 +22,7 @@ export function toolResult(output: Json, meta?: JsonObject): ToolResult {
 }
 
 /**
- * Builds the result for arguments that break the tool's schema: an error that the model can read and correct (decision
- * D7, RE-12).
+ * Builds the result for arguments that break the tool's schema: an error that the model can read and correct (RE-12).
  */
 export function invalidArguments(violations: readonly { field: string; description: string }[]): ToolResult {
   const lines = violations.map(({ field, description }) => `- ${field === '' ? 'arguments' : field}: ${description}`);

@@ -152,7 +152,7 @@ describe('compileToolSchema', () => {
     expect(deadlines(batch)).toEqual([25]);
   });
 
-  it('abuse 32: a schema that compiles too slowly is stopped, and refuses all arguments until its pause is over', () => {
+  it('abuse 32: a schema that compiles too slowly is stopped, and refuses arguments until its pause is over', () => {
     const time = slowTime();
     const slow = Object.fromEntries(
       Array.from({ length: 900 }, (_, index) => [`p${index}`, { type: 'string', pattern: `^a{1,9}b${index}$` }]),

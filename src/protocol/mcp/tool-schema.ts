@@ -1,6 +1,7 @@
 import { Script, createContext } from 'node:vm';
 import { createHash } from 'node:crypto';
 import type { ErrorObject, ValidateFunction } from 'ajv';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import { canonicalJson } from '../../kernel/canonical-json.js';
 import { systemClock, workedMs, type Clock } from '../../kernel/clock.js';
 import type { Violation } from '../../kernel/errors.js';
@@ -51,7 +52,9 @@ const messageProperty = {
       'What to say to the agent. Given alone it is sent as text; with other arguments, all of them are sent as data.',
   },
 };
-const cache = new Map<string, CompiledSchema>();
+const cache = new BoundedMap<string, CompiledSchema>(maxCached);
+/** The check for skills without a schema, which every call of such a skill needs. */
+let anything: CompiledSchema | undefined;
 
 /**
  * Returns the input schema of a skill as a tool: its own (RE-11), with the top level corrected for clients
@@ -106,33 +109,32 @@ export function compileToolSchema(
   time: Time = processTime,
   limits = defaultLimits,
 ): CompiledSchema {
-  if (schema === undefined || schema === null || schema === true) return compileToolSchema(anyObject, time, limits);
-  if (!isJsonObject(schema)) return refuse('an input schema must be a JSON object');
+  if (schema === undefined || schema === null || schema === true) return (anything ??= compileToolSchema(anyObject));
+  if (!isJsonObject(schema)) return refusedSchema('an input schema must be a JSON object');
   const tooMuch = beyondLimits(schema);
-  if (tooMuch !== undefined) return refuse(tooMuch);
+  if (tooMuch !== undefined) return refusedSchema(tooMuch);
   let text: string;
   try {
     text = canonicalJson(schema);
   } catch (error) {
-    return refuse((error as Error).message);
+    return refusedSchema((error as Error).message);
   }
-  if (text.length > maxSchemaLength) return refuse(tooLarge);
+  if (text.length > maxSchemaLength) return refusedSchema(tooLarge);
   const key = createHash('sha256').update(text).digest('hex');
   const cached = cache.get(key) ?? prepare(schema, time, limits);
   cache.delete(key);
   // A schema that ran out of time under a custom, shorter limit may still compile under the default one.
   if (cached.ok && cached.isLate && limits !== defaultLimits) return cached;
   cache.set(key, cached);
-  if (cache.size > maxCached) cache.delete(cache.keys().next().value!);
   return cached;
 }
 
 function prepare(schema: JsonObject, time: Time, limits: SchemaLimits): CompiledSchema {
   const isValid = metaCheck(schema.$schema);
-  if (!isValid) return refuse(unknownDialect(schema));
+  if (!isValid) return refusedSchema(unknownDialect(schema));
   const type = schema.type;
   if (type !== undefined && type !== 'object' && !(Array.isArray(type) && type.includes('object'))) {
-    return refuse('the arguments of a tool are an object, but the type of the schema does not allow one');
+    return refusedSchema('the arguments of a tool are an object, but the type of the schema does not allow one');
   }
   const check = new TimedCheck(schema, isValid, time, limits);
   let isLate = false;
@@ -140,7 +142,7 @@ function prepare(schema: JsonObject, time: Time, limits: SchemaLimits): Compiled
     check.compile();
   } catch (error) {
     isLate = isTimeout(error);
-    if (!isLate) return refuse((error as Error).message.slice(0, 500));
+    if (!isLate) return refusedSchema((error as Error).message.slice(0, 500));
   }
   return { ok: true, validate: (args) => check.validate(args), isLate };
 }
@@ -206,7 +208,7 @@ class TimedCheck {
     const before = this.time.workedMs();
     for (;;) {
       try {
-        return within(limitMs, work);
+        return runWithin(limitMs, work);
       } catch (error) {
         if (!isTimeout(error)) throw error;
         if (this.time.workedMs() - before < limitMs) continue;
@@ -234,7 +236,7 @@ const call = new Script('work()');
 const sandbox = createContext({ work: undefined as unknown });
 
 /** Runs synchronous work and stops it anywhere when the time is over: V8 itself ends the execution. */
-function within<Result>(timeout: number, work: () => Result): Result {
+function runWithin<Result>(timeout: number, work: () => Result): Result {
   sandbox.work = work;
   return call.runInContext(sandbox, { timeout }) as Result;
 }
@@ -243,6 +245,6 @@ function isTimeout(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 }
 
-function refuse(reason: string): CompiledSchema {
+function refusedSchema(reason: string): CompiledSchema {
   return { ok: false, reason };
 }

@@ -50,7 +50,7 @@ export class WireReader {
 
   /** Reads the next block of bytes, which has its length in front; returns a view of the same memory. */
   block(): Buffer {
-    return this.take(this.unsigned());
+    return this.takeBytes(this.unsigned());
   }
 
   text(): string {
@@ -62,14 +62,14 @@ export class WireReader {
   }
 
   double(): number {
-    return this.take(8).readDoubleLE();
+    return this.takeBytes(8).readDoubleLE();
   }
 
   skip(wireType: number): void {
     if (wireType === wireTypes.varint) this.unsigned();
     else if (wireType === wireTypes.bytes) this.block();
-    else if (wireType === wireTypes.fixed64) this.take(8);
-    else if (wireType === wireTypes.fixed32) this.take(4);
+    else if (wireType === wireTypes.fixed64) this.takeBytes(8);
+    else if (wireType === wireTypes.fixed32) this.takeBytes(4);
     else throw new WireError('a field has a wire type that is not supported');
   }
 
@@ -83,7 +83,7 @@ export class WireReader {
     throw new WireError('a number is too long');
   }
 
-  private take(length: number): Buffer {
+  private takeBytes(length: number): Buffer {
     const end = this.at + length;
     if (end > this.bytes.length) throw new WireError('it ends in the middle of a field');
     const taken = this.bytes.subarray(this.at, end);

@@ -4,29 +4,36 @@ import { storableText } from '../../kernel/json.js';
 import type { Act, ActEnd } from '../../kernel/verb-bus.js';
 import type { ActRecorder } from '../../platform/bus/ledger.js';
 import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
+import { later } from '../../platform/database/sql.js';
 
 /** Milliseconds that a call counts as running after its time limit. */
 export const graceMs = 60_000;
 const defaultTimeoutMs = 3_600_000;
 
-// Times come from the clock of the database, which also decides what still runs: clocks of processes differ (F26).
-const later = `now() + r.expires_ms * interval '1 millisecond'`;
+// Times come from the clock of the database, which also decides what still runs: clocks of processes differ.
+const expiry = later('r.expires_ms');
 
 const startInstance: RowStatement = {
   name: 'instance-start',
-  sql: (
-    rows,
-  ) => `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, expires_at, input)
-    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, ${later}, input
-    from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, agent_name text, verb text, skill_id text, session_id text,
-      work_type text, caller text, expires_ms double precision, input text)`,
+  sql: (rows) => `
+    insert into a2a_task_instances (
+      id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, expires_at, input
+    )
+    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, ${expiry}, input
+    from jsonb_to_recordset(${rows}) as r(
+      id uuid, org_id uuid, agent_id uuid, agent_name text, verb text, skill_id text, session_id text,
+      work_type text, caller text, expires_ms double precision, input text
+    )`,
 };
 
 // The condition on r is for the planner: see instance-end.
 const sendInstance: RowStatement = {
   name: 'instance-send',
-  sql: (rows) => `update a2a_task_instances t set pending = false
-    from jsonb_to_recordset(${rows}) as r(id uuid, is_sent boolean) where t.id = r.id and r.is_sent`,
+  sql: (rows) => `
+    update a2a_task_instances t
+    set pending = false
+    from jsonb_to_recordset(${rows}) as r(id uuid, is_sent boolean)
+    where t.id = r.id and r.is_sent`,
 };
 
 // The condition on r is always true and only helps the planner. Without it the planner expects 100 rows of any record
@@ -34,37 +41,51 @@ const sendInstance: RowStatement = {
 // `call.retention` ended the call replaces its status, because it is the real outcome.
 const endInstance: RowStatement = {
   name: 'instance-end',
-  sql: (
-    rows,
-  ) => `update a2a_task_instances t set status = r.status, ended_at = now(), duration_ms = r.duration_ms, error_code = r.error_code,
+  sql: (rows) => `
+    update a2a_task_instances t
+    set
+      status = r.status, ended_at = now(), duration_ms = r.duration_ms, error_code = r.error_code,
       task_id = r.task_id, output = r.output, cost = r.cost, pending = false
-    from jsonb_to_recordset(${rows}) as r(id uuid, status text, duration_ms double precision, error_code text,
-      task_id text, output text, cost double precision)
+    from jsonb_to_recordset(${rows}) as r(
+      id uuid, status text, duration_ms double precision, error_code text, task_id text, output text,
+      cost double precision
+    )
     where t.id = r.id and r.status in ('completed', 'failed')`,
 };
 
 const extendInstance: RowStatement = {
   name: 'instance-extend',
-  sql: (
-    rows,
-  ) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, ${later}), task_id = coalesce(r.task_id, t.task_id)
-    from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision, task_id text) where t.id = r.id and r.expires_ms is not null`,
+  sql: (rows) => `
+    update a2a_task_instances t
+    set expires_at = greatest(t.expires_at, ${expiry}), task_id = coalesce(r.task_id, t.task_id)
+    from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision, task_id text)
+    where t.id = r.id and r.expires_ms is not null`,
 };
 
 // Sums the rows of one agent and sorts the agents, so that two batches lock the rows in the same order.
 const countOutcome: RowStatement = {
   name: 'outcome',
-  sql: (rows) => `insert into agent_outcomes as o (agent_id, successes, failures, total_ms)
-    select agent_id, sum(success), sum(1 - success), sum(duration_ms) from jsonb_to_recordset(${rows}) as r(agent_id uuid, success int, duration_ms double precision)
-    group by agent_id order by agent_id
-    on conflict (agent_id) do update set successes = o.successes + excluded.successes, failures = o.failures + excluded.failures,
-      total_ms = o.total_ms + excluded.total_ms, updated_at = now()`,
+  sql: (rows) => `
+    insert into agent_outcomes as o (agent_id, successes, failures, total_ms)
+    select agent_id, sum(success), sum(1 - success), sum(duration_ms)
+    from jsonb_to_recordset(${rows}) as r(agent_id uuid, success int, duration_ms double precision)
+    group by agent_id
+    order by agent_id
+    on conflict (agent_id) do update set
+      successes = o.successes + excluded.successes,
+      failures = o.failures + excluded.failures,
+      total_ms = o.total_ms + excluded.total_ms,
+      updated_at = now()`,
 };
 
 const chargeCost: RowStatement = {
   name: 'cost',
-  sql: (rows) => `insert into cost_events (id, org_id, agent_id, act_id, amount)
-    select id, org_id, agent_id, act_id, amount from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, act_id uuid, amount double precision)`,
+  sql: (rows) => `
+    insert into cost_events (id, org_id, agent_id, act_id, amount)
+    select id, org_id, agent_id, act_id, amount
+    from jsonb_to_recordset(${rows}) as r(
+      id uuid, org_id uuid, agent_id uuid, act_id uuid, amount double precision
+    )`,
 };
 
 /** Returns the caller in the form that the rows of calls store. */
@@ -140,7 +161,7 @@ export function endRows(call: EndedCall): RowChange[] {
   const completed = outcome === 'completed';
   const rows = [instanceEnd(call)];
   // A call that the caller canceled, or was not allowed to make, says nothing about the agent.
-  if (completed || (error?.code !== 'canceled' && error?.code !== 'denied'))
+  if (completed || (error?.code !== 'canceled' && error?.code !== 'denied' && error?.code !== 'approval_required'))
     rows.push({
       statement: countOutcome,
       row: { agent_id: agentId, success: completed ? 1 : 0, duration_ms: durationMs },

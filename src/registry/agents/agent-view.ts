@@ -4,16 +4,20 @@ import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card
 import { canonicalName, disambiguate } from '../../protocol/mcp/tool-names.js';
 import { skillSchema } from '../../protocol/mcp/tool-schema.js';
 import type { AgentEntity } from './agent.entity.js';
-import type { AgentView, RegisteredAgent } from '../registry.types.js';
+import type { AgentView, RegisteredAgent, SkillTool } from '../registry.types.js';
 
 export type { RegisteredAgent } from '../registry.types.js';
 
 /**
  * Adds the parsed card and the tool names to each row. Pass all agents of an org: the older agent keeps a name that
  * two agents want. Pure.
+ * @param earlier the same agents at an earlier time, by id: cards that have not changed are not parsed again.
  */
-export function understand(rows: readonly AgentEntity[]): RegisteredAgent[] {
-  const cards = rows.map(cardOf);
+export function understand(
+  rows: readonly AgentEntity[],
+  earlier?: ReadonlyMap<string, RegisteredAgent>,
+): RegisteredAgent[] {
+  const cards = rows.map((row) => knownCard(row, earlier?.get(row.id)) ?? cardOf(row));
   const oldestFirst = rows
     .map((row, index) => ({ row, card: cards[index] }))
     .sort((a, b) => a.row.createdAt.getTime() - b.row.createdAt.getTime());
@@ -27,13 +31,15 @@ export function understand(rows: readonly AgentEntity[]): RegisteredAgent[] {
       })),
     ),
   );
-  return rows.map((row, index) => ({
-    row,
-    card: cards[index],
-    tools: named
-      .filter(({ agent }) => agent === row.id)
-      .map(({ slug, skillId, alias }) => ({ skillId, alias, canonical: canonicalName(slug, skillId) })),
-  }));
+  const tools = new Map<string, SkillTool[]>(rows.map(({ id }) => [id, []]));
+  for (const { agent, slug, skillId, alias } of named)
+    tools.get(agent)!.push({ skillId, alias, canonical: canonicalName(slug, skillId) });
+  return rows.map((row, index) => ({ row, card: cards[index], tools: tools.get(row.id)! }));
+}
+
+function knownCard(row: AgentEntity, earlier: RegisteredAgent | undefined): NormalisedCard | undefined {
+  const isSame = earlier?.row.card === row.card && earlier.row.cardUrl === row.cardUrl;
+  return isSame ? earlier.card : undefined;
 }
 
 function cardOf(row: AgentEntity): NormalisedCard | undefined {
@@ -65,7 +71,7 @@ export function factsOf({ row, card }: RegisteredAgent) {
 }
 
 /** Returns the agent as the API shows it. Of a credential it shows only the kind and the last characters. */
-export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
+export function agentView({ row, card, tools }: RegisteredAgent): AgentView {
   const names = new Map(tools.map((tool) => [tool.skillId, tool]));
   return {
     id: row.id,

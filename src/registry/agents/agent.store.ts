@@ -1,16 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type QueryDeepPartialEntity } from 'typeorm';
+import { In, Repository, type QueryDeepPartialEntity } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, newId, type AgentId, type OrgId } from '../../kernel/ids.js';
 import type { CardChange } from '../../protocol/a2a/card/card.js';
+import { Notices } from '../../platform/bus/notices.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Pg } from '../../platform/database/pg.js';
-import type { Tx } from '../../platform/database/tx.js';
+import { later } from '../../platform/database/sql.js';
+import { queryIn, type Tx } from '../../platform/database/tx.js';
 import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
 import type { AgentQuery } from '../registry.types.js';
 
-const leaseSeconds = 30;
+const leaseMs = 30_000;
+const declarationLock = 7_262_914;
 /** Number of card changes that are stored for each agent. */
 export const keptChanges = 50;
 
@@ -20,17 +23,18 @@ export const failingCalls = 5;
 /** Columns of an agent, each with a value or a database expression. */
 export type AgentChange = QueryDeepPartialEntity<AgentEntity>;
 
-/** Returns a time by the clock of the database, which also decides what is due: clocks of processes differ (F26). */
+/** Returns a time by the clock of the database, which also decides what is due: clocks of processes differ. */
 export function secondsFromNow(seconds: number): () => string {
-  return () => `now() + ${seconds} * interval '1 second'`;
+  return () => later(seconds * 1_000);
 }
 
-/** Reads and writes the rows of registered agents. */
+/** Reads and writes the rows of registered agents, and publishes changes that readers can see. */
 @Injectable()
 export class AgentStore {
   constructor(
     @InjectRepository(AgentEntity) private readonly agents: Repository<AgentEntity>,
     private readonly pg: Pg,
+    private readonly notices: Notices,
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
@@ -43,6 +47,23 @@ export class AgentStore {
 
   findAll(org: OrgId): Promise<AgentEntity[]> {
     return this.agents.find({ where: { orgId: org }, order: { slug: 'ASC' } });
+  }
+
+  /** All agents of an org in order of slug, each with a text that changes when something that readers can see does. */
+  stamps(org: OrgId): Promise<{ id: AgentId; stamp: string }[]> {
+    return this.pg.rows(
+      'agents-stamps',
+      `
+      select id, updated_at::text as stamp
+      from agent_cards
+      where org_id = :org
+      order by slug`,
+      { org },
+    );
+  }
+
+  findByIds(ids: readonly AgentId[]): Promise<AgentEntity[]> {
+    return ids.length === 0 ? Promise.resolve([]) : this.agents.findBy({ id: In([...ids]) });
   }
 
   /** Returns one page in order of slug, with one extra row when there are more. */
@@ -60,7 +81,9 @@ export class AgentStore {
     if (trustLevel) query.andWhere('agent.trust_level = :trustLevel', { trustLevel });
     if (q)
       query.andWhere(
-        `(strpos(lower(agent.name), lower(:q)) > 0 or strpos(agent.slug, lower(:q)) > 0 or strpos(lower(agent.url), lower(:q)) > 0)`,
+        `(strpos(lower(agent.name), lower(:q)) > 0
+          or strpos(agent.slug, lower(:q)) > 0
+          or strpos(lower(agent.url), lower(:q)) > 0)`,
         { q },
       );
     if (afterSlug !== undefined) query.andWhere('agent.slug > :afterSlug', { afterSlug });
@@ -74,9 +97,11 @@ export class AgentStore {
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'agents-version',
-      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || updated_at::text, 0)), 0) as version
-       from agent_cards where org_id = $1`,
-      [org],
+      `
+      select count(*) || ':' || coalesce(sum(hashtextextended(id::text || updated_at::text, 0)), 0) as version
+      from agent_cards
+      where org_id = :org`,
+      { org },
     );
     return row!.version;
   }
@@ -86,7 +111,7 @@ export class AgentStore {
   }
 
   /** Throws `unprocessable` when the org already has the maximum number of agents. */
-  async insert(tx: Tx, agent: AgentChange & Pick<AgentEntity, 'orgId'>): Promise<void> {
+  async insert(tx: Tx, agent: AgentChange & Pick<AgentEntity, 'id' | 'orgId'>): Promise<void> {
     const agents = tx.manager.getRepository(AgentEntity);
     const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
     if ((await agents.countBy({ orgId: agent.orgId })) >= most) {
@@ -96,27 +121,41 @@ export class AgentStore {
       });
     }
     await agents.insert(agent);
+    this.notifyCard(tx, agent);
   }
 
   /**
    * Updates an agent and returns the new row; null when the agent was removed. With `visible` it also sets
-   * `updated_at`, by the clock of the database.
+   * `updated_at`, by the clock of the database, and publishes the change.
    */
   async update(tx: Tx, id: AgentId, change: AgentChange, visible: boolean): Promise<AgentEntity | null> {
     const now = { updatedAt: () => 'clock_timestamp()' };
     const agents = tx.manager.getRepository(AgentEntity);
     await agents.update({ id }, { ...change, ...(visible && now) });
-    return agents.findOneBy({ id });
+    const stored = await agents.findOneBy({ id });
+    if (visible && stored) this.notifyCard(tx, stored);
+    return stored;
   }
 
   /** Locks the row until the transaction ends and returns it; null when the agent was removed. */
-  lock(tx: Tx, id: AgentId): Promise<AgentEntity | null> {
+  lockAgent(tx: Tx, id: AgentId): Promise<AgentEntity | null> {
     return tx.manager.getRepository(AgentEntity).findOne({ where: { id }, lock: { mode: 'pessimistic_write' } });
   }
 
   /** Returns false when the agent was already removed. */
-  async delete(tx: Tx, id: AgentId): Promise<boolean> {
-    return (await tx.manager.getRepository(AgentEntity).delete({ id })).affected === 1;
+  async delete(tx: Tx, { id, orgId }: Pick<AgentEntity, 'id' | 'orgId'>): Promise<boolean> {
+    const { affected } = await tx.manager.getRepository(AgentEntity).delete({ id });
+    if (affected === 1) this.notifyCard(tx, { id, orgId });
+    return affected === 1;
+  }
+
+  private notifyCard(tx: Tx, { id, orgId }: Pick<AgentEntity, 'id' | 'orgId'>): void {
+    this.notices.tell(tx, 'agent.card-changed', { orgId, agentId: id });
+  }
+
+  /** Makes processes that reconcile declared agents at the same time wait for each other. */
+  async lockDeclarations(tx: Tx): Promise<void> {
+    await queryIn(tx, 'select pg_advisory_xact_lock(:key)', { key: declarationLock });
   }
 
   /**
@@ -126,10 +165,18 @@ export class AgentStore {
     await tx.manager
       .getRepository(AgentCardChangeEntity)
       .insert({ id: newId(), agentId: agent.id, orgId: agent.orgId, cardHash, changes } as never);
-    await tx.manager.query(
-      `delete from agent_card_changes where agent_id = $1 and id not in
-         (select id from agent_card_changes where agent_id = $1 order by detected_at desc, id desc limit ${keptChanges})`,
-      [agent.id],
+    await queryIn(
+      tx,
+      `
+      delete from agent_card_changes
+      where agent_id = :agentId and id not in (
+        select id
+        from agent_card_changes
+        where agent_id = :agentId
+        order by detected_at desc, id desc
+        limit ${keptChanges}
+      )`,
+      { agentId: agent.id },
     );
   }
 
@@ -148,9 +195,14 @@ export class AgentStore {
   async claimDue(id: AgentId, isDue: boolean): Promise<AgentEntity | undefined> {
     const [row] = await this.pg.rows<{ id: string }>(
       'agent-claim',
-      `update agent_cards set lease_until = now() + interval '${leaseSeconds} seconds'
-       where id = $1 and ($2 or next_refresh_at <= now()) and (lease_until is null or lease_until < now()) returning id`,
-      [id, isDue],
+      `
+      update agent_cards
+      set lease_until = ${later(leaseMs)}
+      where id = :id
+        and (:isDue or next_refresh_at <= now())
+        and (lease_until is null or lease_until < now())
+      returning id`,
+      { id, isDue },
     );
     return row && ((await this.agents.findOneBy({ id })) ?? undefined);
   }
@@ -158,8 +210,13 @@ export class AgentStore {
   async findDue(limit: number): Promise<AgentId[]> {
     const rows = await this.pg.rows<{ id: AgentId }>(
       'agents-due',
-      'select id from agent_cards where next_refresh_at <= now() and (lease_until is null or lease_until < now()) order by next_refresh_at limit $1',
-      [limit],
+      `
+      select id
+      from agent_cards
+      where next_refresh_at <= now() and (lease_until is null or lease_until < now())
+      order by next_refresh_at
+      limit :limit`,
+      { limit },
     );
     return rows.map(({ id }) => id);
   }
@@ -169,13 +226,22 @@ export class AgentStore {
    * False when there were fewer than `failingCalls`.
    */
   async areCallsFailing(tx: Tx, { id, orgId }: Pick<AgentEntity, 'id' | 'orgId'>): Promise<boolean> {
-    const [row] = await tx.manager.query<[{ failing: boolean }]>(
-      `select count(*) = ${failingCalls} as failing from (
-         select error_code from a2a_task_instances
-         where org_id = $1 and agent_id = $2 and status <> 'active' and started_at > now() - interval '15 minutes'
-         order by started_at desc, id desc limit ${failingCalls}) latest
-       where error_code in ('remote_transport', 'remote_invalid_response')`,
-      [orgId, id],
+    const [row] = await queryIn<[{ failing: boolean }]>(
+      tx,
+      `
+      select count(*) = ${failingCalls} as failing
+      from (
+        select error_code
+        from a2a_task_instances
+        where org_id = :orgId
+          and agent_id = :id
+          and status <> 'active'
+          and started_at > now() - interval '15 minutes'
+        order by started_at desc, id desc
+        limit ${failingCalls}
+      ) latest
+      where error_code in ('remote_transport', 'remote_invalid_response')`,
+      { orgId, id },
     );
     return row.failing;
   }
@@ -184,8 +250,11 @@ export class AgentStore {
   async makeDue(id: string): Promise<void> {
     await this.pg.rows(
       'agent-make-due',
-      `update agent_cards set next_refresh_at = now() where id = $1 and next_refresh_at > now() + interval '2 seconds'`,
-      [id],
+      `
+      update agent_cards
+      set next_refresh_at = now()
+      where id = :id and next_refresh_at > now() + interval '2 seconds'`,
+      { id },
     );
   }
 }

@@ -32,6 +32,11 @@ describe('health of an agent', () => {
     expect(nextHealth({ health: 'healthy', failures: 0 }, 'unreachable', true).health).toBe('unreachable');
   });
 
+  it('RE-55 keeps an agent unreachable while background refreshes fail after a manual one', () => {
+    const asked = nextHealth({ health: 'healthy', failures: 0 }, 'unreachable', true);
+    expect(nextHealth(asked, 'unreachable', false)).toEqual({ health: 'unreachable', failures: 2 });
+  });
+
   it('reports an agent with a broken card as degraded, after any number of failures', () => {
     expect(nextHealth({ health: 'degraded', failures: 9 }, 'invalid', true).health).toBe('degraded');
   });

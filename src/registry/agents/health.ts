@@ -1,3 +1,5 @@
+import { doubled, spread } from '../../kernel/backoff.js';
+
 export const healths = ['healthy', 'degraded', 'unreachable', 'unknown'] as const;
 /** Reachability of an agent (RE-55). */
 export type Health = (typeof healths)[number];
@@ -18,7 +20,7 @@ const failuresUntilUnreachable = 3;
 
 /**
  * Returns the state after an attempt. A manual attempt counts at once (RE-59). Background refreshes need three
- * failures in a row; until then an agent that was never reached stays unknown.
+ * failures in a row; until then only a healthy agent becomes degraded, and any other health stays.
  */
 export function nextHealth(state: HealthState, attempt: Attempt, byHand: boolean): HealthState {
   if (attempt === 'ok') return { health: 'healthy', failures: 0 };
@@ -26,19 +28,17 @@ export function nextHealth(state: HealthState, attempt: Attempt, byHand: boolean
   const failures = state.failures + 1;
   if (attempt === 'invalid') return { health: 'degraded', failures };
   if (byHand || failures >= failuresUntilUnreachable) return { health: 'unreachable', failures };
-  return { health: state.health === 'unknown' ? 'unknown' : 'degraded', failures };
+  return { health: state.health === 'healthy' ? 'degraded' : state.health, failures };
 }
 
-const maxBackoffSeconds = 600;
+const maxBackoffMs = 600_000;
 
 /**
  * Returns the seconds until the next refresh: the interval for a healthy agent, else a backoff that starts short and
  * doubles with each failure. Both have a jitter of ±20 %. `chance` is in [0, 1).
  */
 export function refreshDelay(failures: number, intervalSeconds: number, chance: number): number {
-  const base =
-    failures === 0
-      ? intervalSeconds
-      : Math.min(maxBackoffSeconds, Math.max(2, intervalSeconds / 10) * 2 ** Math.min(failures - 1, 12));
-  return base * (0.8 + 0.4 * chance);
+  if (failures === 0) return spread(intervalSeconds, chance);
+  const firstMs = Math.max(2, intervalSeconds / 10) * 1_000;
+  return spread(doubled(failures, { firstMs, mostMs: maxBackoffMs }), chance) / 1_000;
 }

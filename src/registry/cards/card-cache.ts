@@ -25,17 +25,17 @@ export class CardCache {
   }
 
   set(key: string, card: BuiltCard): void {
-    this.drop(key);
+    this.dropCard(key);
     this.cards.set(key, card);
     this.newest = key;
     this.bytes += sizeOf(card);
     for (const oldest of this.cards.keys()) {
       if (this.bytes <= this.maxBytes) break;
-      this.drop(oldest);
+      this.dropCard(oldest);
     }
   }
 
-  private drop(key: string): void {
+  private dropCard(key: string): void {
     const card = this.cards.get(key);
     if (!card) return;
     this.cards.delete(key);

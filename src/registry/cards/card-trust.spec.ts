@@ -45,7 +45,7 @@ describe('decideTrust', () => {
     expect(decideTrust('require', verdict, prior)).toEqual(require);
   });
 
-  it('trusts keys of the operator instead of the pin, and stores no JWK, so that they lose trust with the setting', () => {
+  it('trusts keys of the operator instead of the pin; it stores none, so trust ends with the setting', () => {
     const pin = { kid: 'second', thumbprint: second.thumbprint };
     expect(decideTrust('prefer', signedBy(second, true), pinned)).toEqual(taken(pin, false));
     expect(decideTrust('prefer', signedBy(first), { ...pinned, pin })).toEqual(taken(pin, true));

@@ -54,8 +54,9 @@ export class CardVerifier {
   async verify(card: CardToVerify, pin: KeyPin | null, signal?: AbortSignal): Promise<Verdict> {
     const signatures = signaturesOf(card.raw);
     if (signatures.length === 0) return { state: 'unsigned' };
-    if (signatures.length > maxSignatures) return invalid(`it has more than ${maxSignatures} signatures`);
-    if (holdsInexactNumber(card.text)) return invalid('it contains a number that JSON parsers read differently');
+    if (signatures.length > maxSignatures) return invalidSignature(`it has more than ${maxSignatures} signatures`);
+    if (holdsInexactNumber(card.text))
+      return invalidSignature('it contains a number that JSON parsers read differently');
     const check = new SignatureCheck(card, pin, this.operatorKeys(card.cardUrl), (jku) =>
       fetchKeySet(this.safeFetch, jku, this.originsFor(card.cardUrl), signal),
     );
@@ -98,20 +99,20 @@ class SignatureCheck {
    */
   async judge(signatures: readonly (CardSignature | undefined)[]): Promise<Verdict> {
     const findings: Finding[] = [];
-    for (const signature of signatures) findings.push(await this.find(signature));
+    for (const signature of signatures) findings.push(await this.findKey(signature));
     const verified = findings.filter((finding) => finding.state === 'verified');
     const failed = findings.filter((finding) => finding.state === 'failed');
     const chosen = verified.find(({ key }) => key.thumbprint === this.pin?.thumbprint) ?? verified[0];
     const underPin = failed.find(({ kid }) => kid === this.pin?.kid && kid !== chosen?.kid);
-    if (underPin) return invalid(underPin.reason);
+    if (underPin) return invalidSignature(underPin.reason);
     if (chosen) return this.confirmed(chosen);
-    if (failed[0]) return invalid(failed[0].reason);
+    if (failed[0]) return invalidSignature(failed[0].reason);
     const unknown = findings.filter((finding) => finding.state === 'unknown');
     const { reason } = unknown.find(({ isTransient }) => isTransient) ?? unknown[0]!;
     return { state: 'unverified', reason, isTransient: unknown.some(({ isTransient }) => isTransient) };
   }
 
-  private async find(signature: CardSignature | undefined): Promise<Finding> {
+  private async findKey(signature: CardSignature | undefined): Promise<Finding> {
     if (!signature) return { state: 'failed', kid: '', reason: 'a signature is malformed' };
     const { alg, kid, jku } = signature;
     const unknown = (reason: string): Finding => ({ state: 'unknown', kid, reason, isTransient: false });
@@ -203,7 +204,7 @@ async function isSignedBy({ jwk }: CardKey, signature: CardSignature, text: stri
   }
 }
 
-function invalid(reason: string): Verdict {
+function invalidSignature(reason: string): Verdict {
   return { state: 'invalid', reason };
 }
 

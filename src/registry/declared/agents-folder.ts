@@ -48,7 +48,7 @@ export async function agentsIn(folder: string): Promise<Map<string, string>> {
  */
 export async function readAgent(folder: string, directory: string): Promise<Declared> {
   const text = await readFile(join(folder, directory, profileName), 'utf8').catch(orNothing(''));
-  const profile = parsed(text);
+  const profile = parseMapping(text);
   if (profile instanceof RialtoError) return { name: directory, members: profile };
   const given = Object.fromEntries(known.flatMap((member) => (member in profile ? [[member, profile[member]]] : [])));
   const role = typeof profile.role === 'string' && profile.role.trim() !== '' ? { description: profile.role } : {};
@@ -65,7 +65,7 @@ async function markOf(directory: string): Promise<string | undefined> {
   return profile ? `${profile.ino}:${profile.size}:${profile.mtimeMs}` : '';
 }
 
-function parsed(text: string): Readonly<Record<string, unknown>> | RialtoError {
+function parseMapping(text: string): Readonly<Record<string, unknown>> | RialtoError {
   try {
     const value: unknown = parse(text) ?? {};
     return isJsonObject(value) ? value : bad('is not a mapping');

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OrgId } from '../../kernel/ids.js';
@@ -7,14 +6,10 @@ import { isUniqueViolation } from '../../platform/database/pg.js';
 import { TxRunner, type Tx } from '../../platform/database/tx.js';
 import { invalidBody } from '../../platform/http/request-checks.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
-import { AgentCredentials } from '../agent-credentials.js';
-import type { AgentEntity } from '../agents/agent.entity.js';
+import { AgentWriter } from '../admin/agent-writer.js';
 import { baseUrlOf } from '../refresh/card-fetcher.js';
 import { AgentStore } from '../agents/agent.store.js';
-import { RegistryService } from '../registry.service.js';
 import { RegisterAgent } from '../registry.types.js';
-
-const reconcileLock = 7_262_914;
 
 /**
  * Reconciles the agents of `rialto.config.json`: creates missing ones, updates changed ones, removes ones that are no
@@ -25,8 +20,7 @@ export class DeclaredAgents {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: AgentStore,
-    private readonly registry: RegistryService,
-    private readonly credentials: AgentCredentials,
+    private readonly writer: AgentWriter,
     private readonly txs: TxRunner,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -34,14 +28,14 @@ export class DeclaredAgents {
   /** Applies the file. It is idempotent: several runs, also in parallel processes, give the same rows. */
   async reconcile(org: OrgId): Promise<void> {
     const declared = new Map(this.settings.configFile.agents.map((agent) => [baseUrlOf(agent.url), agent]));
-    await this.locked(async (tx) => {
+    await this.withLock(async (tx) => {
       const rows = await this.store.findAll(org);
       for (const row of rows.filter(({ source, url }) => source === 'config' && !declared.has(url)))
-        await this.store.delete(tx, row.id);
+        await this.store.delete(tx, row);
     });
     for (const [url, agent] of declared) {
       try {
-        await this.locked((tx) => this.align(tx, org, url, accepted(agent)));
+        await this.withLock((tx) => this.align(tx, org, url, accepted(agent)));
       } catch (error) {
         const known = isUniqueViolation(error) ? new RialtoError('slug_taken') : RialtoError.from(error);
         if (known.code === 'internal') throw known;
@@ -50,35 +44,16 @@ export class DeclaredAgents {
     }
   }
 
-  private locked(work: (tx: Tx) => Promise<void>): Promise<void> {
+  private withLock(work: (tx: Tx) => Promise<void>): Promise<void> {
     return this.txs.run(async (tx) => {
-      await tx.manager.query('select pg_advisory_xact_lock($1)', [reconcileLock]);
+      await this.store.lockDeclarations(tx);
       await work(tx);
     });
   }
 
   private async align(tx: Tx, org: OrgId, url: string, wanted: RegisterAgent): Promise<void> {
     const row = (await this.store.findAll(org)).find((known) => known.url === url);
-    if (!row) return this.registry.declare(tx, org, wanted);
-    const { slug = row.slug, trustLevel, timeoutMs = null, credential = null } = wanted;
-    const plain = { slug, trustLevel, timeoutMs };
-    const sealed = isDeepStrictEqual(this.storedCredential(row), credential)
-      ? {}
-      : this.credentials.seal(row, credential);
-    const same = row.slug === slug && row.trustLevel === trustLevel && row.timeoutMs === timeoutMs;
-    if (!same || Object.keys(sealed).length > 0) await this.store.update(tx, row.id, { ...plain, ...sealed }, true);
-  }
-
-  /**
-   * Returns the credential of a row, null for none; undefined when it cannot be opened, so that the caller seals it
-   * again.
-   */
-  private storedCredential(row: AgentEntity): unknown {
-    try {
-      return this.credentials.open(row) ?? null;
-    } catch {
-      return undefined;
-    }
+    await (row ? this.writer.alignDeclared(tx, row, wanted) : this.writer.insertDeclared(tx, org, wanted));
   }
 }
 

@@ -2,15 +2,14 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { OrgRef } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
-import { TxRunner, type Tx } from '../../platform/database/tx.js';
+import { TxRunner } from '../../platform/database/tx.js';
 import { invalidBody } from '../../platform/http/request-checks.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { conformanceAgent } from './conformance-agent.js';
-import { PublishedAgentStore } from '../published/published-agent.store.js';
 import { PublishedChecks } from '../published/published-checks.js';
 import { apiKeyOf, definitionOf } from '../published/published-definition.js';
 import type { PublishedSource } from '../published.types.js';
-import { PublishingService, type Wanted } from '../published/publishing.service.js';
+import { PublishedWriter, type Wanted } from '../published/published-writer.js';
 import { PublishAgent } from '../published/publishing.types.js';
 
 /** An agent that a file or a folder declares: its unchecked members, or the error that reading them gave. */
@@ -33,8 +32,7 @@ export class DeclaredPublished {
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
-    private readonly store: PublishedAgentStore,
-    private readonly publishing: PublishingService,
+    private readonly writer: PublishedWriter,
     private readonly checks: PublishedChecks,
     private readonly txs: TxRunner,
     @Inject(LOGGER) private readonly log: Logger,
@@ -69,7 +67,7 @@ export class DeclaredPublished {
         const given = await this.checks.admitted(org, accepted(agent));
         wanted.set(agent.name, { definition: definitionOf(given), apiKey: apiKeyOf(given) ?? null });
       } catch (error) {
-        bad.push([agent.name, refusal(error)]);
+        bad.push([agent.name, declarationError(error)]);
       }
     }
     await this.align(org, source, [...wanted.values()], bad);
@@ -78,26 +76,16 @@ export class DeclaredPublished {
   private async align(org: OrgRef, source: PublishedSource, wanted: readonly Wanted[], bad: Refused[]): Promise<void> {
     const retained = new Set([...wanted.map(({ definition: { name } }) => name), ...bad.map(([name]) => name)]);
     await this.txs.run(async (tx) => {
-      await this.store.lock(tx, org.id);
-      const rows = (await this.store.findAll(org.id, tx)).filter((row) => row.source === source);
-      for (const row of rows) if (!retained.has(row.name)) await this.publishing.archiveRow(tx, row);
+      await this.writer.archiveOthers(tx, org.id, source, retained);
       for (const one of wanted) {
         try {
-          await this.put(tx, org, source, one);
+          await this.writer.alignDeclared(tx, org.id, source, one);
         } catch (error) {
-          bad.push([one.definition.name, refusal(error)]);
+          bad.push([one.definition.name, declarationError(error)]);
         }
       }
     });
     this.logNew(source, bad);
-  }
-
-  private async put(tx: Tx, org: OrgRef, source: PublishedSource, wanted: Wanted): Promise<void> {
-    const { definition } = wanted;
-    const known = await this.store.find(org.id, definition.name, tx);
-    const row = known?.source === source ? known : await this.store.findArchived(tx, org.id, definition.name, source);
-    if (!row) await this.publishing.insert(tx, org, source, wanted);
-    else if (row.archivedAt || !this.publishing.isSame(row, wanted)) await this.publishing.update(tx, row, wanted);
   }
 
   /** Logs the problems that the previous run did not have. */
@@ -111,7 +99,7 @@ export class DeclaredPublished {
 }
 
 /** Returns the error of a declaration. Rethrows an internal error. */
-function refusal(error: unknown): RialtoError {
+function declarationError(error: unknown): RialtoError {
   const known = RialtoError.from(error);
   if (known.code === 'internal') throw error;
   return known;

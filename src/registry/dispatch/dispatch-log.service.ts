@@ -31,8 +31,8 @@ export class DispatchLogService {
       const filter = { ...query, agentId, caller: ctx.principal.role === 'admin' ? undefined : callerOf(ctx) };
       const scope = `dispatches:${ctx.org.id}:${JSON.stringify(filter)}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 2);
-      const rows = await this.dispatches.page(ctx.org.id, filter, limit, after);
-      return pageOf(rows, limit, viewOf, (row) => this.cursors.encode(scope, [row.at, row.id]));
+      const rows = await this.dispatches.findPage(ctx.org.id, filter, limit, after);
+      return pageOf(rows, limit, dispatchView, (row) => this.cursors.encode(scope, [row.at, row.id]));
     });
   }
 
@@ -43,25 +43,25 @@ export class DispatchLogService {
   }
 }
 
-function viewOf(row: DispatchRow): DispatchView {
-  const [, kind, workType] = /^(explicit|transparent):(.*)$/s.exec(row.work_type) ?? [];
+function dispatchView(row: DispatchRow): DispatchView {
+  const [, kind, workType] = /^(explicit|transparent):(.*)$/s.exec(row.workType) ?? [];
   return {
     dispatchId: row.id,
-    agentId: row.agent_id,
-    agentName: row.agent_name,
-    skillId: row.skill_id,
-    taskId: row.task_id,
+    agentId: row.agentId,
+    agentName: row.agentName,
+    skillId: row.skillId,
+    taskId: row.taskId,
     status: row.state,
     // A work type without a prefix belongs to a routed call.
     dispatchType: kind === 'explicit' ? 'explicit' : 'transparent',
-    workType: workType ?? row.work_type,
+    workType: workType ?? row.workType,
     caller: row.caller,
     input: jsonOf(row.input),
     output: jsonOf(row.output),
-    errorCode: row.error_code,
-    dispatchedAt: row.started_at.toISOString(),
-    completedAt: row.ended_at?.toISOString() ?? null,
-    latencyMs: row.duration_ms,
+    errorCode: row.errorCode,
+    dispatchedAt: row.startedAt.toISOString(),
+    completedAt: row.endedAt?.toISOString() ?? null,
+    latencyMs: row.durationMs,
     costTokens: row.cost,
   };
 }

@@ -1,11 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
-import { TxRunner } from '../../platform/database/tx.js';
+import { later, type SqlParams } from '../../platform/database/sql.js';
+import { queryIn, TxRunner } from '../../platform/database/tx.js';
 import type { DispatchQuery, DispatchStatus } from '../dispatch.types.js';
 
 /** First key of the advisory locks on the places of one agent. */
 const placeLock = 7_262_915;
+const dropBatch = 5_000;
 
 /** Load of an agent and the outcomes of its calls. */
 export interface AgentRecord {
@@ -38,21 +40,21 @@ export interface DispatchFilter extends Pick<DispatchQuery, 'status' | 'kind' | 
 
 export interface DispatchRow {
   readonly id: string;
-  readonly agent_id: string;
-  readonly agent_name: string;
-  readonly skill_id: string | null;
-  readonly task_id: string | null;
-  readonly work_type: string;
+  readonly agentId: string;
+  readonly agentName: string;
+  readonly skillId: string | null;
+  readonly taskId: string | null;
+  readonly workType: string;
   readonly state: DispatchStatus;
   readonly caller: string;
   readonly input: string | null;
   readonly output: string | null;
-  readonly error_code: string | null;
-  readonly duration_ms: number | null;
-  readonly started_at: Date;
-  readonly ended_at: Date | null;
+  readonly errorCode: string | null;
+  readonly durationMs: number | null;
+  readonly startedAt: Date;
+  readonly endedAt: Date | null;
   readonly cost: number | null;
-  /** `started_at` with the full precision of the database. */
+  /** `startedAt` with the full precision of the database. */
   readonly at: string;
 }
 
@@ -67,9 +69,12 @@ const kinds = {
   explicit: `t.work_type like 'explicit:%'`,
   transparent: `t.work_type not like 'explicit:%'`,
 };
-const columns = `t.id, t.agent_id, t.agent_name, t.skill_id, t.task_id, t.work_type, t.caller, t.input, t.output, t.error_code, t.duration_ms,
-  t.started_at, t.ended_at, t.cost, case when t.status <> 'active' then t.status when t.pending then 'pending' else 'running' end as state,
-  to_char(t.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`;
+const columns = `
+        t.id, t.agent_id as "agentId", t.agent_name as "agentName", t.skill_id as "skillId", t.task_id as "taskId",
+        t.work_type as "workType", t.caller, t.input, t.output, t.error_code as "errorCode",
+        t.duration_ms as "durationMs", t.started_at as "startedAt", t.ended_at as "endedAt", t.cost,
+        case when t.status <> 'active' then t.status when t.pending then 'pending' else 'running' end as state,
+        to_char(t.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`;
 const runs = `t.status = 'active' and t.expires_at > now()`;
 
 /** Counts and lists the calls to registered agents and takes places for new ones. */
@@ -84,10 +89,17 @@ export class DispatchStore {
   async records(org: OrgId): Promise<Map<string, AgentRecord>> {
     const rows = await this.pg.rows<AgentRecord & { id: string }>(
       'agent-records',
-      `select c.id, coalesce(o.successes, 0)::float8 as successes, coalesce(o.failures, 0)::float8 as failures,
-         (select count(*)::int from a2a_task_instances t where t.org_id = $1 and t.agent_id = c.id and ${runs}) as active
-       from agent_cards c left join agent_outcomes o on o.agent_id = c.id where c.org_id = $1`,
-      [org],
+      `
+      select
+        c.id, coalesce(o.successes, 0)::float8 as successes, coalesce(o.failures, 0)::float8 as failures,
+        (
+          select count(*)::int
+          from a2a_task_instances t
+          where t.org_id = :org and t.agent_id = c.id and ${runs}
+        ) as active
+      from agent_cards c left join agent_outcomes o on o.agent_id = c.id
+      where c.org_id = :org`,
+      { org },
     );
     return new Map(rows.map((row) => [row.id, row]));
   }
@@ -96,15 +108,27 @@ export class DispatchStore {
    * Takes a place with an agent for a call that follows. Returns false when `most` calls already run there. Requests
    * for a place of the same agent wait for each other, in all processes, so no two of them take the last place.
    */
-  take(place: Place, most: number): Promise<boolean> {
-    const { id, org, agentId, agentName, verb, skillId, sessionId, workType, caller, input, lastsMs } = place;
-    return this.txs.run(async ({ manager }) => {
-      await manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [placeLock, agentId]);
-      const taken = await manager.query<unknown[]>(
-        `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, caller, input, status, pending, expires_at)
-         select $1, $2::uuid, $3::uuid, $4, $5, $6, $7, $8, $9, $10, 'active', true, now() + make_interval(secs => $11::float8 / 1000)
-         where (select count(*) from a2a_task_instances t where t.org_id = $2::uuid and t.agent_id = $3::uuid and ${runs}) < $12::int returning id`,
-        [id, org, agentId, agentName, verb, skillId, sessionId, workType, caller, input, lastsMs, most],
+  takePlace(place: Place, most: number): Promise<boolean> {
+    return this.txs.run(async (tx) => {
+      const lock = { key: placeLock, agentId: place.agentId };
+      await queryIn(tx, 'select pg_advisory_xact_lock(:key, hashtext(:agentId))', lock);
+      const taken = await queryIn<unknown[]>(
+        tx,
+        `
+        insert into a2a_task_instances (
+          id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, caller, input, status, pending,
+          expires_at
+        )
+        select
+          :id, :org::uuid, :agentId::uuid, :agentName, :verb, :skillId, :sessionId, :workType, :caller, :input,
+          'active', true, ${later(':lastsMs::float8')}
+        where (
+          select count(*)
+          from a2a_task_instances t
+          where t.org_id = :org::uuid and t.agent_id = :agentId::uuid and ${runs}
+        ) < :most::int
+        returning id`,
+        { ...place, most },
       );
       return taken.length > 0;
     });
@@ -114,29 +138,61 @@ export class DispatchStore {
    * Returns one page, newest first, with one extra row when there are more.
    * @param after `at` and `id` of a row.
    */
-  page(org: OrgId, filter: DispatchFilter, limit: number, after?: readonly string[]): Promise<DispatchRow[]> {
+  findPage(org: OrgId, filter: DispatchFilter, limit: number, after?: readonly string[]): Promise<DispatchRow[]> {
     const { agentId, caller, status, kind, from, to } = filter;
-    const values: unknown[] = [org];
-    const parts = ['t.org_id = $1'];
-    const names: string[] = [];
-    const add = (name: string, sql: string, ...given: unknown[]): void => {
-      let index = values.length;
-      names.push(name);
-      parts.push(sql.replaceAll('%s', () => `$${++index}`));
-      values.push(...given);
-    };
-    if (agentId !== undefined) add('agent', 't.agent_id = %s', agentId);
-    if (caller !== undefined) add('caller', 't.caller = %s', caller);
-    if (status !== undefined) add(status, states[status]);
-    if (kind !== undefined) add(kind, kinds[kind]);
-    if (from !== undefined) add('from', 't.started_at >= %s', from);
-    if (to !== undefined) add('to', 't.started_at < %s', to);
-    if (after !== undefined) add('after', '(t.started_at, t.id) < (%s::timestamptz, %s::uuid)', ...after);
+    const [afterAt, afterId] = after ?? [];
+    const conditions = [
+      ['agent', 't.agent_id = :agentId', { agentId }],
+      ['caller', 't.caller = :caller', { caller }],
+      [status, status && states[status], {}],
+      [kind, kind && kinds[kind], {}],
+      ['from', 't.started_at >= :from', { from }],
+      ['to', 't.started_at < :to', { to }],
+      ['after', '(t.started_at, t.id) < (:afterAt::timestamptz, :afterId::uuid)', { afterAt, afterId }],
+    ] as const;
+    const used = conditions.filter(([name, , params]) => name && !Object.values(params).includes(undefined));
     return this.pg.rows<DispatchRow>(
-      `dispatch-page:${names.join('.')}`,
-      `select ${columns} from a2a_task_instances t where ${parts.join(' and ')}
-       order by t.started_at desc, t.id desc limit $${values.length + 1}`,
-      [...values, limit + 1],
+      `dispatch-page:${used.map(([name]) => name).join('.')}`,
+      `
+      select ${columns}
+      from a2a_task_instances t
+      where ${['t.org_id = :org', ...used.map(([, condition]) => condition)].join(' and ')}
+      order by t.started_at desc, t.id desc
+      limit :limit`,
+      Object.assign({ org, limit: limit + 1 }, ...used.map(([, , params]) => params)) as SqlParams,
+    );
+  }
+
+  /** Ends the calls that no process ended in time. */
+  async endAbandoned(): Promise<void> {
+    await this.pg.rows(
+      'calls-abandoned',
+      `
+      update a2a_task_instances
+      set status = 'failed', error_code = 'abandoned', ended_at = now()
+      where status = 'active' and expires_at < now()`,
+    );
+  }
+
+  /** Deletes a batch of the calls that began more than `days` ago and have ended. */
+  async dropOld(days: number): Promise<void> {
+    await this.pg.rows(
+      'calls-retention',
+      `
+      delete from a2a_task_instances
+      where id in (
+        select old.id
+        from orgs o
+        cross join lateral (
+          select id
+          from a2a_task_instances t
+          where t.org_id = o.id and status <> 'active' and started_at < now() - make_interval(days => :days::int)
+          order by started_at
+          limit ${dropBatch}
+        ) old
+        limit ${dropBatch}
+      )`,
+      { days },
     );
   }
 }

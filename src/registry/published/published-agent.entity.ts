@@ -1,5 +1,6 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { AgentId, OrgId } from '../../kernel/ids.js';
+import type { PublicKey } from '../../protocol/e2ee/keys.js';
 import type { Definition, ExecutorConfig, PublishedAbout, PublishedSource } from '../published.types.js';
 
 const live = 'archived_at is null';
@@ -8,6 +9,7 @@ const live = 'archived_at is null';
 @Entity('published_agents')
 @Index('uq_published_agents_name', ['orgId', 'name'], { unique: true, where: live })
 @Index('uq_published_agents_handle', ['orgId', 'handle'], { unique: true, where: live })
+@Index('ix_published_agents_host_handle', ['handle'], { where: `archived_at is null and handle like '%@%'` })
 @Check('ck_published_agents_history', `history in ('context', 'agent')`)
 @Check('ck_published_agents_source', `source in ('api', 'config', 'folder', 'conformance')`)
 export class PublishedAgentEntity implements Definition {
@@ -46,6 +48,10 @@ export class PublishedAgentEntity implements Definition {
   /** Null: the setting of the deployment applies (RIALTO_A2A_ACCEPT_CLEARTEXT). */
   @Column('boolean', { name: 'accept_cleartext', nullable: true })
   acceptCleartext: boolean | null;
+
+  /** Public keys to which senders encrypt, and with which they verify; the newest of each use is last. */
+  @Column('jsonb', { default: [] })
+  keys: readonly PublicKey[];
 
   @Column('boolean', { name: 'publish_to_card', default: false })
   publishToCard: boolean;

@@ -3,14 +3,17 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Not, Repository } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, type AgentId, type OrgId } from '../../kernel/ids.js';
+import { Notices } from '../../platform/bus/notices.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Pg } from '../../platform/database/pg.js';
-import type { Tx } from '../../platform/database/tx.js';
+import { queryIn, type Tx } from '../../platform/database/tx.js';
+import { TrustQuotas } from '../../policy/trust-quotas.js';
 import { PublishedAgentEntity } from './published-agent.entity.js';
 import type { PublishedQuery } from './publishing.types.js';
 import type { PublishedSource } from '../published.types.js';
 
 const changeLock = 7_262_915;
+const handleLock = 7_262_921;
 const live = { archivedAt: IsNull() };
 
 /** @see PublishedAgentStore.executorOf */
@@ -21,13 +24,15 @@ export interface SealedExecutor {
   readonly query: string | null;
 }
 
-/** Reads and writes the rows of published agents. */
+/** Reads and writes the rows of published agents, and publishes their changes. */
 @Injectable()
 export class PublishedAgentStore {
   constructor(
     @InjectRepository(PublishedAgentEntity) private readonly agents: Repository<PublishedAgentEntity>,
     private readonly pg: Pg,
+    private readonly notices: Notices,
     @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly quotas: TrustQuotas,
   ) {}
 
   /** Finds an agent of one org by id or name; archived agents are not found. */
@@ -37,6 +42,13 @@ export class PublishedAgentStore {
       ...live,
       ...(isUuid(idOrName) ? { id: idOrName as AgentId } : { name: idOrName }),
     });
+  }
+
+  /** Like `find`. Throws `not_found`. */
+  async findOrFail(org: OrgId, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity> {
+    const row = await this.find(org, idOrName, tx);
+    if (!row) throw noPublishedAgent();
+    return row;
   }
 
   findAll(org: OrgId, tx?: Tx): Promise<PublishedAgentEntity[]> {
@@ -71,10 +83,30 @@ export class PublishedAgentStore {
   async orgOf(id: AgentId): Promise<OrgId | undefined> {
     const [row] = await this.pg.rows<{ org: OrgId }>(
       'published-org',
-      'select org_id as org from published_agents where id = $1',
-      [id],
+      'select org_id as org from published_agents where id = :id',
+      { id },
     );
     return row?.org;
+  }
+
+  /** Returns the org of the enabled agent with a handle that names a host, as JSON text; `null` when there is none. */
+  async ownerOfHandle(handle: string): Promise<string> {
+    const [row] = await this.pg.rows<{ owner: string }>(
+      'published-handle-owner',
+      `
+      select json_build_object('id', o.id, 'slug', o.slug)::text as owner
+      from published_agents a
+      join orgs o on o.id = a.org_id
+      where a.handle = :handle
+        and a.handle like '%@%'
+        and a.archived_at is null
+        and a.enabled
+        and o.deleted_at is null
+      order by a.created_at, a.id
+      limit 1`,
+      { handle },
+    );
+    return row?.owner ?? 'null';
   }
 
   /**
@@ -84,9 +116,11 @@ export class PublishedAgentStore {
   async executorOf(id: AgentId): Promise<SealedExecutor | undefined> {
     const [row] = await this.pg.rows<SealedExecutor>(
       'published-executor',
-      `select org_id as "orgId", executor_secret as secret, executor->>'url' as url, executor_query as query
-       from published_agents where id = $1`,
-      [id],
+      `
+      select org_id as "orgId", executor_secret as secret, executor->>'url' as url, executor_query as query
+      from published_agents
+      where id = :id`,
+      { id },
     );
     return row;
   }
@@ -98,9 +132,11 @@ export class PublishedAgentStore {
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'published-version',
-      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
-       from published_agents where org_id = $1 and archived_at is null`,
-      [org],
+      `
+      select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
+      from published_agents
+      where org_id = :org and archived_at is null`,
+      { org },
     );
     return row!.version;
   }
@@ -108,13 +144,13 @@ export class PublishedAgentStore {
   /**
    * Serialises changes of an org's agents, so that names and handles stay unique together and the maximum is exact.
    */
-  async lock(tx: Tx, org: OrgId): Promise<void> {
-    await tx.manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [changeLock, org]);
+  async lockOrg(tx: Tx, org: OrgId): Promise<void> {
+    await queryIn(tx, 'select pg_advisory_xact_lock(:key, hashtext(:org))', { key: changeLock, org });
   }
 
   /**
-   * Inserts an agent; call it under the lock. Throws `slug_taken`, or `unprocessable` when the org has the maximum
-   * number of agents.
+   * Inserts an agent; call it under the lock. Throws `slug_taken`, `unprocessable` when the org has the maximum number
+   * of agents, and `rate_limited` when its trust tier allows no more.
    */
   async insert(tx: Tx, agent: Partial<PublishedAgentEntity>): Promise<PublishedAgentEntity> {
     const agents = this.within(tx);
@@ -125,10 +161,15 @@ export class PublishedAgentStore {
         hint: 'archive an agent, or ask the operator to raise RIALTO_MAX_AGENTS_PER_ORG',
       });
     }
+    if (agent.source === 'api')
+      await this.quotas.requireWithin(agent.orgId!, 'agents', async () => {
+        return (await agents.countBy({ orgId: agent.orgId, source: 'api', ...live })) + 1;
+      });
     await this.requireFree(tx, agent);
+    await this.requireOwnHost(tx, agent);
     const row: object = agent; // avoids a deep type check of the jsonb columns
     await agents.insert(row);
-    return agents.findOneByOrFail({ id: agent.id });
+    return this.publishChange(tx, await agents.findOneByOrFail({ id: agent.id }));
   }
 
   /**
@@ -139,21 +180,60 @@ export class PublishedAgentStore {
     const agents = this.within(tx);
     const known = await agents.findOneByOrFail({ id });
     await this.requireFree(tx, { ...known, ...change });
+    if (change.handle !== undefined && change.handle !== known.handle)
+      await this.requireOwnHost(tx, { id, orgId: known.orgId, handle: change.handle });
     const moved = { revision: () => 'revision + 1', updatedAt: () => 'clock_timestamp()' };
     await agents.update({ id }, { ...(change as object), ...moved });
-    return agents.findOneByOrFail({ id });
+    return this.publishChange(tx, await agents.findOneByOrFail({ id }));
   }
 
   /** Returns false when the agent was already archived. */
-  async archive(tx: Tx, id: AgentId): Promise<boolean> {
+  async archive(tx: Tx, row: PublishedAgentEntity): Promise<boolean> {
     const now = { archivedAt: () => 'clock_timestamp()', updatedAt: () => 'clock_timestamp()' };
     const change = { ...now, revision: () => 'revision + 1' };
-    return (await this.within(tx).update({ id, ...live }, change)).affected === 1;
+    const { affected } = await this.within(tx).update({ id: row.id, ...live }, change);
+    if (affected === 1) this.publishChange(tx, row);
+    return affected === 1;
+  }
+
+  private publishChange(tx: Tx, row: PublishedAgentEntity): PublishedAgentEntity {
+    this.notices.tell(tx, 'published.changed', { orgId: row.orgId, agentId: row.id });
+    return row;
   }
 
   /** Returns the repository inside the transaction, if there is one: a second connection may not be free. */
   private within(tx: Tx | undefined): Repository<PublishedAgentEntity> {
     return tx?.manager.getRepository(PublishedAgentEntity) ?? this.agents;
+  }
+
+  /**
+   * Throws `slug_taken` when an agent of any org has the handle: one that names a host is one agent in the deployment.
+   * The org that owns the host as a domain may take it in any case. Two orgs that give a handle at the same time wait
+   * for each other.
+   */
+  private async requireOwnHost(tx: Tx, { id, orgId: org, handle }: Partial<PublishedAgentEntity>): Promise<void> {
+    if (!handle?.includes('@')) return;
+    await queryIn(tx, 'select pg_advisory_xact_lock(:key, hashtext(:handle))', { key: handleLock, handle });
+    const [row] = await queryIn<{ taken: boolean }[]>(
+      tx,
+      `
+      select exists (
+          select
+          from published_agents
+          where handle = :handle and handle like '%@%' and archived_at is null and id <> :id
+        ) and not exists (
+          select
+          from org_domains
+          where domain = split_part(:handle, '@', 2) and org_id = :org
+        ) as taken`,
+      { handle, id, org },
+    );
+    if (row!.taken)
+      throw new RialtoError('slug_taken', {
+        message: `another agent of this deployment already has the handle "${handle}"`,
+        hint: 'choose another handle; one with a host belongs to one agent in the whole deployment',
+        data: { name: handle },
+      });
   }
 
   /** Throws `slug_taken` when another agent has the name or handle. Both share one namespace. */
@@ -167,6 +247,10 @@ export class PublishedAgentStore {
       .getMany();
     if (other) throw wordTaken(words.find((word) => word === other.name || word === other.handle)!);
   }
+}
+
+export function noPublishedAgent(): RialtoError {
+  return new RialtoError('not_found', { message: 'no such agent' });
 }
 
 function wordTaken(word: string): RialtoError {

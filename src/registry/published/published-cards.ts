@@ -7,6 +7,8 @@ import { etagOf } from '../../platform/http/validated-answer.js';
 import type { Signer } from '../../platform/secrets/signing-keys.js';
 import { VERSION } from '../../platform/telemetry/version.js';
 import { defaultOrg } from '../../policy/auth.service.js';
+import { e2eeUri, suite } from '../../protocol/e2ee/card-extension.js';
+import { envelopeVersion } from '../../protocol/e2ee/envelope.js';
 import type { A2aVersion, AgentExtension } from '../../protocol/a2a/model.js';
 import {
   encodeCard,
@@ -46,6 +48,8 @@ export interface DoorUrls {
   readonly rest: string;
   readonly card: string;
   readonly handleCard?: string;
+  /** Public keys of the agent for end-to-end encryption. */
+  readonly keys: string;
   readonly grpc?: string;
 }
 
@@ -148,11 +152,13 @@ export class PublishedCards {
   urlsOf({ name, handle, org }: { name: string; handle?: string | null; org: OrgRef }): DoorUrls {
     const url = this.urlOf(name, org);
     const { base, grpc } = this.publicUrl;
+    const byHandle = `${base}/a2a/${calledFrom(handle ?? name, org, defaultOrg)}`;
     return {
       jsonRpc: url,
       rest: url,
       card: `${url}/.well-known/agent-card.json`,
-      ...(handle && { handleCard: `${base}/a2a/${calledFrom(handle, org, defaultOrg)}/agent.json` }),
+      keys: `${byHandle}/keys.json`,
+      ...(handle && { handleCard: `${byHandle}/agent.json` }),
       ...(grpc !== undefined && { grpc }),
     };
   }
@@ -171,7 +177,7 @@ export class PublishedCards {
   }
 
   private factsOf(agent: PublishedAgent, { hasStaticBearer, isDefault, isVerified }: Standing): CardFacts {
-    const extensions = [...agent.extensions, ...identityOf(agent, isVerified)];
+    const extensions = [...agent.extensions, ...identityOf(agent, isVerified), ...this.encryptionOf(agent)];
     return {
       ...agent,
       doors: this.doorsOf(agent, isDefault),
@@ -183,6 +189,23 @@ export class PublishedCards {
       },
       securitySchemes: securitySchemesOf(this.settings, hasStaticBearer),
     };
+  }
+
+  /**
+   * Returns the extension that tells senders where the keys of an agent are. It is required when the agent accepts
+   * encrypted messages only (RI-06, RI-52).
+   */
+  private encryptionOf(agent: PublishedAgent): AgentExtension[] {
+    if (agent.keys.length === 0) return [];
+    const { keys } = this.urlsOf(agent);
+    return [
+      {
+        uri: e2eeUri,
+        description: 'Messages to this agent can be encrypted end to end.',
+        required: !agent.acceptCleartext,
+        params: { keys, suite, version: envelopeVersion },
+      },
+    ];
   }
 
   /**

@@ -3,6 +3,7 @@ import type { OrgRef } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
+import { OrgDirectory } from '../../policy/org-directory.js';
 import { AgentStore } from '../agents/agent.store.js';
 import { calledOf } from './published-names.js';
 import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';
@@ -16,31 +17,43 @@ export class PublishedChecks {
     private readonly safeFetch: SafeFetch,
     private readonly publicUrl: PublicUrl,
     private readonly servers: ToolServers,
+    private readonly orgs: OrgDirectory,
   ) {}
 
   /**
    * Returns the declaration in the form that is stored. Throws `invalid_params` for an unknown agent, `unprocessable`
-   * for an unknown MCP server or tool, `url_not_allowed` as registration does.
+   * for an unknown MCP server or tool, `slug_taken` for the host of another org, and `url_not_allowed` as registration
+   * does.
    */
   async admitted<Given extends ChangePublished>(org: OrgRef, given: Given): Promise<Given> {
     const { handle, executor } = given;
     return {
       ...given,
-      ...(handle && { handle: this.handleOf(org, handle) }),
+      ...(handle && { handle: await this.handleOf(org, handle) }),
       ...(executor && { executor: await this.executorOf(org, executor) }),
     };
   }
 
   /** Returns the ids of the MCP servers that the operator's files declare. */
   async declaredServers({ id }: OrgRef): Promise<ReadonlySet<string>> {
-    return (await this.servers.of(id)).declared;
+    return (await this.servers.serversOf(id)).declared;
   }
 
-  /** Returns `kofi` for `kofi@here`, when `here` is the org itself or the host of this gateway. */
-  private handleOf(org: OrgRef, handle: string): string {
+  /**
+   * Returns `kofi` for `kofi@here`, when `here` is the org itself or the host of this gateway. Throws `slug_taken` when
+   * the host is the slug or a domain of another org.
+   */
+  private async handleOf(org: OrgRef, handle: string): Promise<string> {
     const { word, host } = calledOf(handle) ?? {};
-    const isHere = host === org.slug || (host !== undefined && this.publicUrl.hosts.includes(host));
-    return word !== undefined && isHere ? word : handle;
+    if (word === undefined || host === undefined) return handle;
+    if (host === org.slug || this.publicUrl.hosts.includes(host)) return word;
+    const owner = await this.orgs.find(host);
+    if (!owner || owner.id === org.id) return handle;
+    throw new RialtoError('slug_taken', {
+      message: `handle: "${host}" belongs to another org`,
+      hint: 'use a domain of your org; an admin of the deployment sets them with PUT /api/orgs/{slug}/domains',
+      data: { name: handle },
+    });
   }
 
   /**
@@ -48,30 +61,41 @@ export class PublishedChecks {
    * later.
    */
   private async executorOf(org: OrgRef, executor: Executor): Promise<Executor> {
-    if (executor.kind === 'http' || executor.kind === 'llm') this.safeFetch.check(executor.url);
-    if (executor.kind === 'mcp-tool') await this.requireTool(org, executor);
+    if (executor.kind === 'http' || executor.kind === 'llm') this.safeFetch.checkUrl(executor.url);
+    if (executor.kind !== 'routes') return this.directOf(org, executor, 'executor');
+    const routes: typeof executor.routes = [];
+    for (const [index, route] of executor.routes.entries()) {
+      const direct = await this.directOf(org, route.executor, `executor.routes[${index}].executor`);
+      routes.push({ ...route, executor: direct });
+    }
+    return { ...executor, routes, otherwise: await this.directOf(org, executor.otherwise, 'executor.otherwise') };
+  }
+
+  private async directOf<One extends Executor>(org: OrgRef, executor: One, at: string): Promise<One> {
+    if (executor.kind === 'mcp-tool') await this.requireTool(org, executor, at);
     if (executor.kind !== 'remote') return executor;
     const agent = await this.agents.find(org.id, executor.agentId);
     if (agent) return { ...executor, agentId: agent.id };
     throw new RialtoError('invalid_params', {
-      message: 'executor.agentId: names no registered agent of this org',
-      violations: [{ field: 'executor.agentId', description: 'names no registered agent of this org' }],
+      message: `${at}.agentId: names no registered agent of this org`,
+      violations: [{ field: `${at}.agentId`, description: 'names no registered agent of this org' }],
     });
   }
 
   private async requireTool(
     { id }: OrgRef,
     { serverId, tool }: Extract<Executor, { kind: 'mcp-tool' }>,
+    at: string,
   ): Promise<void> {
-    const known = (await this.servers.of(id)).tools.get(serverId);
-    if (!known) throw refused('executor.serverId', `there is no MCP server "${serverId}" in this org`);
+    const known = (await this.servers.serversOf(id)).tools.get(serverId);
+    if (!known) throw refusedField(`${at}.serverId`, `there is no MCP server "${serverId}" in this org`);
     // A declared server without tools may not have been reached yet.
     if (tool !== undefined && known.length > 0 && !known.some(({ name }) => name === tool))
-      throw refused('executor.tool', `the MCP server "${serverId}" has no tool "${tool}", or it waits for approval`);
+      throw refusedField(`${at}.tool`, `the MCP server "${serverId}" has no tool "${tool}", or it waits for approval`);
   }
 }
 
-function refused(field: string, description: string): RialtoError {
+function refusedField(field: string, description: string): RialtoError {
   return new RialtoError('unprocessable', {
     message: `${field}: ${description}`,
     hint: 'GET /api/mcp/servers lists the MCP servers, their tools, and the tools that wait for approval',

@@ -130,6 +130,7 @@ export function agentOf(
     source: row.source,
     enabled: row.enabled,
     acceptCleartext: row.acceptCleartext ?? acceptsCleartext,
+    keys: row.keys,
     publishToCard: row.publishToCard,
     history: row.history,
     skills: toolSkills ?? (skills.length > 0 ? skills : [chatWith(row)]),

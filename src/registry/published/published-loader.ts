@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { OrgRef } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
-import type { OrgId } from '../../kernel/ids.js';
+import type { AgentId, OrgId } from '../../kernel/ids.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { OrgDirectory } from '../../policy/org-directory.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
@@ -19,6 +19,9 @@ const noAgents = { byId: new Map<string, RegisteredAgent>(), bySlug: new Map<str
  */
 @Injectable()
 export class PublishedLoader {
+  /** The org of each loaded agent. It never changes. */
+  readonly orgs = new Map<AgentId, OrgId>();
+
   /** Orgs with agents that depend on tools. Only these orgs need a query of their MCP servers. */
   private readonly madeOfTools = new Set<string>();
   private readonly madeOfRemotes = new Set<string>();
@@ -26,7 +29,7 @@ export class PublishedLoader {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: PublishedAgentStore,
-    private readonly orgs: OrgDirectory,
+    private readonly directory: OrgDirectory,
     private readonly servers: ToolServers,
     private readonly registry: RegistryService,
   ) {}
@@ -35,7 +38,7 @@ export class PublishedLoader {
   async version(org: string): Promise<string> {
     const [rows, tools, remotes] = await Promise.all([
       this.store.version(org),
-      this.madeOfTools.has(org) ? this.servers.of(org as OrgId) : undefined,
+      this.madeOfTools.has(org) ? this.servers.serversOf(org as OrgId) : undefined,
       this.madeOfRemotes.has(org) ? this.registry.snapshot(org) : undefined,
     ]);
     return [rows, ...[tools, remotes].flatMap((source) => source?.version ?? [])].join('|');
@@ -43,15 +46,27 @@ export class PublishedLoader {
 
   /** Returns all agents sorted by name; disabled ones are included. */
   async load(id: OrgId): Promise<PublishedAgent[]> {
-    const [org, rows] = await Promise.all([this.orgs.byId(id), this.store.findAll(id)]);
+    const [org, rows] = await Promise.all([this.directory.byId(id), this.store.findAll(id)]);
     setMember(this.madeOfTools, id, rows.some(isMadeOfTools));
     setMember(this.madeOfRemotes, id, rows.some(isMadeOfRemote));
-    return org ? this.agentsOf(rows, org) : [];
+    if (!org) return [];
+    for (const row of rows) this.orgs.set(row.id, id);
+    return this.agentsOf(rows, org);
+  }
+
+  /** Returns the org of an agent, archived or not. */
+  async findOrg(id: AgentId): Promise<OrgId | undefined> {
+    return this.orgs.get(id) ?? this.store.orgOf(id);
+  }
+
+  /** Returns the org of the agent with a handle that names a host, as JSON text; `null` when there is none. */
+  ownerOf(handle: string): Promise<string> {
+    return this.store.ownerOfHandle(handle);
   }
 
   /** Returns the agents of these rows, in the same order. */
   async agentsOf(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<PublishedAgent[]> {
-    const servers = rows.some(isMadeOfTools) ? await this.servers.of(org.id) : noServers;
+    const servers = rows.some(isMadeOfTools) ? await this.servers.serversOf(org.id) : noServers;
     const { byId, bySlug } = rows.some(isMadeOfRemote) ? await this.registry.snapshot(org.id) : noAgents;
     // A declaration names a registered agent by its slug.
     const remotes = new Map<string, RegisteredAgent>([...bySlug, ...byId]);

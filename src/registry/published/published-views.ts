@@ -15,13 +15,13 @@ export class PublishedViews {
     private readonly cards: PublishedCards,
   ) {}
 
-  async of(row: PublishedAgentEntity, org: OrgRef): Promise<PublishedView> {
+  async viewRow(row: PublishedAgentEntity, org: OrgRef): Promise<PublishedView> {
     const [agent] = await this.loader.agentsOf([row], org);
     return this.view(row, agent!);
   }
 
   /** Returns the views by agent id. */
-  async ofAll(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<Map<string, PublishedView>> {
+  async viewRows(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<Map<string, PublishedView>> {
     const agents = await this.loader.agentsOf(rows, org);
     return new Map(rows.map((row, index) => [row.id, this.view(row, agents[index]!)]));
   }

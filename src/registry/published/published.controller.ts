@@ -4,21 +4,29 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam } from '../../platform/http/params.js';
+import { EncryptionKeysService } from './encryption-keys.service.js';
+import { PublishedReadService } from './published-read.service.js';
 import { PublishingService } from './publishing.service.js';
 import {
   ChangePublished,
   ExecutorSecretView,
+  KeysView,
   NewPublishedView,
   PublishAgent,
   PublishedQuery,
   PublishedView,
+  PublishKeys,
 } from './publishing.types.js';
 
 @ApiTags('published agents')
 @ApiBearerAuth()
 @Controller('api/a2a/published')
 export class PublishedController {
-  constructor(private readonly publishing: PublishingService) {}
+  constructor(
+    private readonly agents: PublishedReadService,
+    private readonly publishing: PublishingService,
+    private readonly keys: EncryptionKeysService,
+  ) {}
 
   @Post()
   @ApiOperation({ summary: 'Publish an agent' })
@@ -31,14 +39,14 @@ export class PublishedController {
   @ApiOperation({ summary: 'Published agents in order of their name' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(PublishedView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: PublishedQuery }) query: PublishedQuery) {
-    return this.publishing.list(ctx, query);
+    return this.agents.list(ctx, query);
   }
 
   @Get(':id')
   @ApiOperation({ summary: 'One agent, by id or name' })
   @ApiResponse({ status: 200, standardSchema: PublishedView })
   get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
-    return this.publishing.get(ctx, id);
+    return this.agents.get(ctx, id);
   }
 
   @Patch(':id')
@@ -58,6 +66,17 @@ export class PublishedController {
   @ApiResponse({ status: 204 })
   archive(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.publishing.archive(ctx, id);
+  }
+
+  @Post(':id/keys')
+  @ApiOperation({ summary: 'Publish public keys for end-to-end encryption; older keys stay' })
+  @ApiResponse({ status: 201, standardSchema: KeysView })
+  publishKeys(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: PublishKeys }) body: PublishKeys,
+  ) {
+    return this.keys.publish(ctx, id, body);
   }
 
   @Post(':id/secret')

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isPublicKey, readKeySet, type PublicKey } from '../../protocol/e2ee/keys.js';
 import { Name, Slug } from '../../platform/http/params.js';
 import { containsUnstorable } from '../../protocol/json-text.js';
 
@@ -67,24 +68,43 @@ const Extension = z.strictObject({
   params: z.record(z.string(), z.unknown()).optional(),
 });
 
+const EchoConfig = z.strictObject({
+  kind: z.literal('echo'),
+  delayMs: z.number().int().min(0).max(600_000).optional(),
+  chunks: z.number().int().min(1).max(1_000).optional(),
+  ask: text(2_000).min(1).optional(),
+});
+const RemoteConfig = z.strictObject({
+  kind: z.literal('remote'),
+  agentId: text(200).min(1),
+  skillId: text(256).min(1).optional(),
+});
+const ToolConfig = z.strictObject({
+  kind: z.literal('mcp-tool'),
+  serverId: text(32).min(1),
+  tool: text(256).min(1).optional(),
+});
+// The skills of an agent with routes are its own, so that a message cannot name the tool.
+const Routed = z.discriminatedUnion('kind', [EchoConfig, RemoteConfig, ToolConfig.required({ tool: true })]);
+const phrase = text(200).regex(/[\p{L}\p{N}]/u, { message: 'must have a letter or a digit' });
+
 /**
  * Executors that a published agent can have. Only the operator can set the `conformance` executor
  * (RIALTO_CONFORMANCE_AGENT).
  */
 const Executor = z.discriminatedUnion('kind', [
-  z.strictObject({
-    kind: z.literal('echo'),
-    delayMs: z.number().int().min(0).max(600_000).optional(),
-    chunks: z.number().int().min(1).max(1_000).optional(),
-    ask: text(2_000).min(1).optional(),
-  }),
-  z.strictObject({ kind: z.literal('remote'), agentId: text(200).min(1), skillId: text(256).min(1).optional() }),
+  EchoConfig,
+  RemoteConfig,
   z.strictObject({ kind: z.literal('http'), url: text(2_048).min(1) }),
   z.strictObject({ kind: z.literal('mailbox') }),
+  ToolConfig,
   z.strictObject({
-    kind: z.literal('mcp-tool'),
-    serverId: text(32).min(1),
-    tool: text(256).min(1).optional(),
+    kind: z.literal('routes'),
+    routes: z
+      .array(z.strictObject({ when: z.array(phrase).min(1).max(50), executor: Routed }))
+      .min(1)
+      .max(20),
+    otherwise: Routed,
   }),
   z.strictObject({
     kind: z.literal('llm'),
@@ -173,6 +193,7 @@ const Urls = z.object({
   rest: z.string(),
   card: z.string(),
   handleCard: z.string().optional(),
+  keys: z.string(),
   grpc: z.string().optional(),
 });
 
@@ -212,5 +233,21 @@ export type PublishedView = z.output<typeof PublishedView>;
  */
 export const NewPublishedView = PublishedView.extend({ secret: z.string().optional() });
 export type NewPublishedView = z.output<typeof NewPublishedView>;
+
+/** Public keys of an agent. A key with its private scalar is refused, so that it is not stored by mistake. */
+const EncryptionKey = z
+  .looseObject({ kid: z.string() })
+  .refine((key) => !('d' in key), { message: 'contains the private scalar "d"; publish the public key only' })
+  .refine(isPublicKey, { message: 'is not an X25519 key for "enc" or an Ed25519 key for "sig", or its kid is wrong' })
+  .transform((key) => readKeySet({ keys: [key] }).keys[0]!);
+export const PublishKeys = z.strictObject({
+  keys: z.array(EncryptionKey).min(1).max(20),
+  /** True replaces all keys; peers that pinned the old ones must pin the new ones. */
+  reset: z.boolean().optional(),
+});
+export type PublishKeys = z.output<typeof PublishKeys>;
+
+export const KeysView = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
+export type KeysView = { keys: PublicKey[] };
 
 export const ExecutorSecretView = z.object({ secret: z.string() });

@@ -95,14 +95,14 @@ export class CardFetcher {
   async fetch(cardUrl: string, request: CardRequest = {}, etag?: string): Promise<FetchedCard | undefined> {
     const response = await this.getProven(cardUrl, request, etag);
     if (response.status === 304 && etag !== undefined) return undefined;
-    if (response.status !== 200) throw invalid(`the card answers HTTP ${response.status}`, response.status);
+    if (response.status !== 200) throw invalidCard(`the card answers HTTP ${response.status}`, response.status);
     const text = response.body.toString('utf8');
     const parsed = parseJson(text);
-    if (!parsed.ok) throw invalid(`the card is not JSON: ${parsed.reason}`, response.status);
+    if (!parsed.ok) throw invalidCard(`the card is not JSON: ${parsed.reason}`, response.status);
     if (containsUnstorable(parsed.value))
-      throw invalid('the card holds NUL characters or lone surrogates', response.status);
+      throw invalidCard('the card holds NUL characters or lone surrogates', response.status);
     const normalised = normaliseCard(parsed.value, { url: cardUrl });
-    if (!normalised.ok) throw invalid('the card is not valid', response.status, normalised.violations);
+    if (!normalised.ok) throw invalidCard('the card is not valid', response.status, normalised.violations);
     this.requireCallable(normalised.card);
     return {
       cardUrl,
@@ -116,7 +116,7 @@ export class CardFetcher {
   /** Returns why the gateway cannot call an interface, judged by its URL only; undefined when the URL is allowed. */
   private refusalOf({ url, binding }: CardInterface): RialtoError | undefined {
     try {
-      this.safeFetch.check(binding === 'GRPC' && !/^https?:/i.test(url) ? `https://${url}` : url);
+      this.safeFetch.checkUrl(binding === 'GRPC' && !/^https?:/i.test(url) ? `https://${url}` : url);
       return undefined;
     } catch (error) {
       return RialtoError.from(error);
@@ -178,6 +178,6 @@ function isNotHere({ data }: RialtoError): boolean {
   return data?.upstreamStatus === 404 || data?.upstreamStatus === 405;
 }
 
-function invalid(message: string, upstreamStatus: number, violations?: Violation[]): RialtoError {
+function invalidCard(message: string, upstreamStatus: number, violations?: Violation[]): RialtoError {
   return new RialtoError('card_invalid', { message, data: { upstreamStatus }, violations });
 }

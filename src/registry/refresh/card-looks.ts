@@ -35,19 +35,19 @@ export class CardLooks {
   /** Finds and checks the card of a new address. Throws as `CardFetcher.discover` does. */
   async checkNew(address: string, credential?: Credential, signal?: AbortSignal): Promise<CardLook> {
     const found = await this.fetcher.discover(address, { proof: this.proofs.given(credential), signal });
-    return { result: 'ok', found, verdict: await this.judge(found, null, signal) };
+    return { result: 'ok', found, verdict: await this.judgeSignatures(found, null, signal) };
   }
 
   /** Fetches and checks the card of a registered agent. Failures of the agent are a result, not an error. */
   async recheck(row: AgentEntity, signal?: AbortSignal): Promise<CardLook> {
-    const request = { proof: this.proofs.of(row), signal };
+    const request = { proof: this.proofs.headersOf(row), signal };
     const address = this.credentials.openAddress(row);
     try {
       const found =
         row.card === null
           ? await this.fetcher.discover(address, request)
           : await this.fetcher.fetch(address, request, row.etag ?? undefined);
-      const verdict = await this.judge(found ?? storedCard(row), row.pinnedKey, signal);
+      const verdict = await this.judgeSignatures(found ?? storedCard(row), row.pinnedKey, signal);
       return { result: 'ok', found, verdict };
     } catch (error) {
       const known = RialtoError.from(error);
@@ -63,7 +63,11 @@ export class CardLooks {
     return this.credentials.sealAddress(row, cardUrl);
   }
 
-  private async judge(card: CardToVerify, pin: KeyPin | null, signal?: AbortSignal): Promise<Verdict | undefined> {
+  private async judgeSignatures(
+    card: CardToVerify,
+    pin: KeyPin | null,
+    signal?: AbortSignal,
+  ): Promise<Verdict | undefined> {
     return this.settings.RIALTO_CARD_SIGNATURES === 'off' ? undefined : this.verifier.verify(card, pin, signal);
   }
 

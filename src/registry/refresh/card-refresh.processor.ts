@@ -21,9 +21,9 @@ export class CardRefreshProcessor implements JobHandler<'card.refresh'> {
   async handle({ agentId }: JobPayload<'card.refresh'>, job: JobRun): Promise<void> {
     const row = await this.store.claimDue(agentId as AgentId, job.byHand);
     if (!row) return job.log(`agent ${agentId}: its card is not due, or another process refreshes it`);
-    const attempt = await this.refresher.attempt(row);
+    const attempt = await this.refresher.checkCard(row);
     await this.txs
-      .run((tx) => this.refresher.store(tx, attempt, false))
+      .run((tx) => this.refresher.storeAttempt(tx, attempt, false))
       .catch((error: unknown) => {
         if (RialtoError.from(error).code !== 'not_found') throw error;
       });

@@ -1,11 +1,9 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { AgentId } from '../../kernel/ids.js';
-import { DueSweep } from '../../platform/jobs/due-work.js';
+import { DueSweeps, type DueSweep } from '../../platform/jobs/due-work.js';
 import { JobProducer } from '../../platform/jobs/job-producer.js';
 import { unseenRun } from '../../platform/jobs/job-run.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
-import { QueueState } from '../../platform/jobs/queue-state.js';
-import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { AgentStore } from '../agents/agent.store.js';
 import { CardRefreshProcessor } from './card-refresh.processor.js';
@@ -22,22 +20,16 @@ export class CardRefreshSweeper implements Sweeper {
     private readonly store: AgentStore,
     producer: JobProducer,
     processor: CardRefreshProcessor,
-    state: QueueState,
+    sweeps: DueSweeps,
     private readonly metrics: Metrics,
-    @Inject(LOGGER) log: Logger,
   ) {
-    this.due = new DueSweep<AgentId>(
-      {
-        kind: 'cards',
-        find: (limit) => store.findDue(limit),
-        keyOf: (id) => id,
-        ring: (agentId) => producer.tryEnqueue('card.refresh', { agentId }, agentId),
-        run: (agentId) => processor.handle({ agentId }, unseenRun),
-        isHeld: () => state.isHeld('card.refresh'),
-      },
-      metrics,
-      log,
-    );
+    this.due = sweeps.behind<AgentId>('card.refresh', {
+      kind: 'cards',
+      find: (limit) => store.findDue(limit),
+      keyOf: (id) => id,
+      ring: (agentId) => producer.tryEnqueue('card.refresh', { agentId }, agentId),
+      run: (agentId) => processor.handle({ agentId }, unseenRun),
+    });
   }
 
   async sweep(): Promise<void> {

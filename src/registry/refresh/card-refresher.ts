@@ -5,7 +5,6 @@ import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { AgentId } from '../../kernel/ids.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
-import { Notices } from '../../platform/bus/notices.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import type { Tx } from '../../platform/database/tx.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
@@ -39,33 +38,32 @@ export class CardRefresher {
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly agents: AgentStore,
     private readonly looks: CardLooks,
-    private readonly notices: Notices,
     private readonly audit: AuditService,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Checks the card. Failures of the agent are a result, not an error; `store` turns them into its health. */
-  async attempt(row: AgentEntity, signal?: AbortSignal): Promise<RefreshAttempt> {
+  /** Checks the card. Failures of the agent are a result, not an error; `storeAttempt` turns them into its health. */
+  async checkCard(row: AgentEntity, signal?: AbortSignal): Promise<RefreshAttempt> {
     return { row, ...(await this.looks.recheck(row, signal)) };
   }
 
   /**
-   * Stores an attempt. Sends a notice only when readers can see a difference. Throws `not_found` when the agent was
+   * Stores an attempt. Publishes it only when readers can see a difference. Throws `not_found` when the agent was
    * removed in the meantime.
    */
-  async store(tx: Tx, attempt: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
+  async storeAttempt(tx: Tx, attempt: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
     // An approval may have replaced the pin since the attempt.
-    const row = await this.agents.lock(tx, attempt.row.id);
+    const row = await this.agents.lockAgent(tx, attempt.row.id);
     if (!row) throw new RialtoError('not_found', { message: 'no such agent' });
-    const decision = this.decide(row, attempt);
+    const decision = this.decideOn(row, attempt);
     const checked = await this.withCalls(tx, row, attempt);
-    if (decision?.action === 'take') return this.take(tx, row, checked, decision, byHand);
+    if (decision?.action === 'take') return this.takeCard(tx, row, checked, decision, byHand);
     const isRefused = decision?.action === 'refuse';
     const error = isRefused ? signatureError(decision.reason).message : checked.error;
     const signature = decision?.action === 'keep' ? decision.signature : row.signature;
     const change = this.healthChange(row, isRefused ? 'invalid' : checked.result, error, byHand);
     const visible = change.health !== row.health || isTrustChanged(row.signature, signature);
-    return this.write(tx, row, { ...change, signature }, visible);
+    return this.writeChange(tx, row, { ...change, signature }, visible);
   }
 
   /**
@@ -73,7 +71,7 @@ export class CardRefresher {
    * `unprocessable` when the signature forbids it.
    */
   async approve(tx: Tx, id: AgentId, cardHash: string): Promise<AgentEntity> {
-    const row = await this.agents.lock(tx, id);
+    const row = await this.agents.lockAgent(tx, id);
     if (!row || row.cardHash !== cardHash)
       throw new RialtoError('conflict', {
         message: 'the card of this agent is not the one that you reviewed',
@@ -82,11 +80,11 @@ export class CardRefresher {
     const refusal = approvalRefusal(this.mode, row.signature);
     if (refusal !== undefined) throw new RialtoError('unprocessable', { message: refusal });
     const pinnedKey = row.signature === null ? row.pinnedKey : (row.signature.key ?? null);
-    return this.write(tx, row, { quarantinedAt: null, pinnedKey }, true);
+    return this.writeChange(tx, row, { quarantinedAt: null, pinnedKey }, true);
   }
 
   /** Returns the columns for a new agent with a fetched card. Throws `card_invalid` when its signatures forbid it. */
-  fresh(look: CardLook) {
+  newColumns(look: CardLook) {
     const found = look.found!;
     const prior = { pin: null, signature: null, hasCard: false, isSame: false };
     const decision = decideTrust(this.mode, look.verdict, prior);
@@ -111,7 +109,10 @@ export class CardRefresher {
    * Returns the trust decision; undefined when there is nothing to decide: no card was checked, or the checked card
    * was replaced.
    */
-  private decide(row: AgentEntity, { row: before, found, verdict, result }: RefreshAttempt): TrustDecision | undefined {
+  private decideOn(
+    row: AgentEntity,
+    { row: before, found, verdict, result }: RefreshAttempt,
+  ): TrustDecision | undefined {
     if (verdict === undefined && (this.mode !== 'off' || result !== 'ok')) return undefined;
     if (found === undefined && row.card !== before.card) return undefined;
     const isSame = found === undefined || found.text === row.card;
@@ -119,7 +120,7 @@ export class CardRefresher {
     return decideTrust(this.mode, verdict, { pin, signature, hasCard: row.card !== null, isSame });
   }
 
-  private async take(
+  private async takeCard(
     tx: Tx,
     row: AgentEntity,
     { found, result, error }: RefreshAttempt,
@@ -147,7 +148,7 @@ export class CardRefresher {
       ...(quarantined && { quarantinedAt: now() }),
     };
     const visible = cardChanged || trustChanged || quarantined || health.health !== row.health;
-    const stored = await this.write(tx, row, change, visible);
+    const stored = await this.writeChange(tx, row, change, visible);
     if (before && (replaced || (trustChanged && row.signature !== null))) {
       const { signature } = decision;
       const changes = changesOf(this.mode, { card: before, signature: row.signature }, { card: after, signature });
@@ -192,11 +193,10 @@ export class CardRefresher {
     };
   }
 
-  private async write(tx: Tx, row: AgentEntity, change: AgentChange, visible: boolean): Promise<AgentEntity> {
+  private async writeChange(tx: Tx, row: AgentEntity, change: AgentChange, visible: boolean): Promise<AgentEntity> {
     const stored = (await this.agents.update(tx, row.id, change, visible))!;
     if (stored.health !== row.health || (row.failures === 0 && stored.failures > 0))
       tx.afterCommit(() => this.logHealth(row, stored));
-    if (visible) this.notices.tell(tx, 'agent.card-changed', { orgId: row.orgId, agentId: row.id });
     return stored;
   }
 

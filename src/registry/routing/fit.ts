@@ -39,9 +39,9 @@ export function fitOf({ workType, description, requiredSkills }: Wish, offer: Of
   const missing = requiredSkills.filter((term) => !offer.skills.some((skill) => isCalled(skill, term)));
   if (missing.length > 0 || offer.skills.length === 0) return { ok: false, missing };
   const wanted = wordsOf(description);
-  const common = wordsOf(offer.description);
+  const common = wordsOfOffer(offer);
   const ranked = offer.skills.map((skill) => {
-    const words = skillWords(skill);
+    const { words } = readingOf(skill);
     const isKnownFor = isCalled(skill, workType);
     return {
       id: skill.id,
@@ -62,9 +62,9 @@ export function fitOf({ workType, description, requiredSkills }: Wish, offer: Of
   };
 }
 
-function isCalled({ id, name, tags }: OfferedSkill, term: string): boolean {
+function isCalled(skill: OfferedSkill, term: string): boolean {
   const wanted = plain(term);
-  return wanted !== '' && [id, name, ...tags].some((word) => plain(word) === wanted);
+  return wanted !== '' && readingOf(skill).names.has(wanted);
 }
 
 function plain(text: string): string {
@@ -78,15 +78,30 @@ function shareOf(words: ReadonlySet<string>, isFound: (word: string) => boolean)
   return found / words.size;
 }
 
-// Cards are parsed once and compared for each dispatch.
-const wordCache = new WeakMap<OfferedSkill, ReadonlySet<string>>();
+/** The names of a skill (its id, name and tags), and all its words. */
+interface Reading {
+  readonly names: ReadonlySet<string>;
+  readonly words: ReadonlySet<string>;
+}
 
-function skillWords(skill: OfferedSkill): ReadonlySet<string> {
-  let words = wordCache.get(skill);
-  if (!words) {
-    words = wordsOf([skill.id, skill.name, skill.description, ...skill.tags].join(' '));
-    wordCache.set(skill, words);
+// Cards are parsed once and compared for each dispatch.
+const readings = new WeakMap<OfferedSkill, Reading>();
+const offerWords = new WeakMap<Offer, ReadonlySet<string>>();
+
+function readingOf(skill: OfferedSkill): Reading {
+  let reading = readings.get(skill);
+  if (!reading) {
+    const { id, name, description, tags } = skill;
+    const words = wordsOf([id, name, description, ...tags].join(' '));
+    reading = { names: new Set([id, name, ...tags].map(plain)), words };
+    readings.set(skill, reading);
   }
+  return reading;
+}
+
+function wordsOfOffer(offer: Offer): ReadonlySet<string> {
+  let words = offerWords.get(offer);
+  if (!words) offerWords.set(offer, (words = wordsOf(offer.description)));
   return words;
 }
 

@@ -2,11 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
-import { Cursors, type Page } from '../../platform/http/cursor.js';
+import type { Page } from '../../platform/http/cursor.js';
 import { stateOf, wordOf } from '../../protocol/a2a/states.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { TaskDetail, TaskQuery, TaskSummary } from './task-browse.types.js';
-import { TaskListStore } from '../storage/task-list.store.js';
+import { TaskPages } from '../storage/task-pages.js';
 import { TaskService } from '../task.service.js';
 import { TaskStore } from '../storage/task.store.js';
 import { taskView, type StoredTask } from '../task.types.js';
@@ -20,9 +20,8 @@ export class TaskBrowseService {
     private readonly acts: AdminActs,
     private readonly tasks: TaskService,
     private readonly store: TaskStore,
-    private readonly lists: TaskListStore,
+    private readonly pages: TaskPages,
     private readonly published: PublishedService,
-    private readonly cursors: Cursors,
   ) {}
 
   /** Lists tasks, newest status first. Throws `invalid_params` for a cursor of another list. */
@@ -33,19 +32,9 @@ export class TaskBrowseService {
       if (name !== undefined && agent === undefined) return { items: [], nextCursor: null };
       const owner = ctx.principal.role === 'admin' ? undefined : callerOf(ctx.principal);
       const filter = { org: ctx.org.id, agent, owner, contextId, state: state && stateOf(state) };
-      const scope = `tasks:${JSON.stringify(filter)}`;
-      const after = cursor === undefined ? undefined : (this.cursors.decode(scope, cursor, 2) as [string, string]);
-      const { tasks, more } = await this.lists.page(filter, limit, {
-        after,
-        artifacts: false,
-        history: false,
-        statusMessage: false,
-      });
-      const last = tasks.at(-1);
-      return {
-        items: tasks.map(({ task }) => summaryOf(task)),
-        nextCursor: more && last ? this.cursors.encode(scope, [last.at, last.task.id]) : null,
-      };
+      const selection = { artifacts: false, history: false, statusMessage: false };
+      const { tasks, nextCursor } = await this.pages.readPage('tasks', filter, { limit, cursor, ...selection });
+      return { items: tasks.map(summaryOf), nextCursor: nextCursor ?? null };
     });
   }
 
@@ -74,13 +63,15 @@ export class TaskBrowseService {
   }
 }
 
-function summaryOf({ id, agentName: agent, contextId, state, principal, seq, statusAt }: StoredTask): TaskSummary {
+function summaryOf(task: StoredTask): TaskSummary {
+  const { id, agentName: agent, contextId, state, principal, trustTier, seq, statusAt } = task;
   return {
     id,
     agent,
     contextId,
     state: wordOf(state) as TaskSummary['state'],
     owner: { kind: principal.kind, id: principal.id },
+    trustTier,
     events: seq,
     statusAt: new Date(statusAt).toISOString(),
   };

@@ -27,6 +27,8 @@ export const TaskSummary = z.object({
   contextId: z.string(),
   state: z.enum(words),
   owner: z.object({ kind: z.string(), id: z.string() }),
+  /** The lowest trust tier of its messages: 0 for cleartext (RI-07). */
+  trustTier: z.number(),
   /** Sequence number of the last event. */
   events: z.number(),
   /** Time of the last change of state, ISO 8601. */

@@ -65,10 +65,7 @@ const scripts: Readonly<Record<string, Script>> = {
   'test-resubscribe-message-id': [working, { waitMs: 4_000 }, completed()],
 };
 
-/**
- * Produces on request the behaviours that conformance kits test (a2a.md section 3). The only place that knows their
- * prefixes.
- */
+/** Produces on request the behaviours that conformance kits test. The only place that knows their prefixes. */
 @Injectable()
 export class ConformanceExecutor implements TaskExecutor {
   readonly kind = 'conformance';

@@ -53,7 +53,7 @@ export class HttpCalls {
       if (!(end instanceof RialtoError) && end.status >= 200 && end.status < 300) return end;
       const known = end instanceof RialtoError ? {} : { status: end.status, retryAfter: end.headers['retry-after'] };
       const pause = pauseAfter(attempt, known, systemClock.now());
-      if (pause === undefined) throw end instanceof RialtoError ? end : refusal(end.status);
+      if (pause === undefined) throw end instanceof RialtoError ? end : serviceRefusal(end.status);
       const why = end instanceof RialtoError ? end.message : `it answered ${end.status}`;
       this.log.warn(
         { agent: agent.name, call: call.id, attempt, why, pauseMs: pause },
@@ -65,7 +65,7 @@ export class HttpCalls {
 
   /** Makes one attempt. */
   async post(agent: PublishedAgent, { id, body, headers, signal }: Call): Promise<SafeResponse> {
-    const { secret, url } = await this.secrets.of(agent.id);
+    const { secret, url } = await this.secrets.secretsOf(agent.id);
     if (!secret || url === undefined)
       throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
     return this.safeFetch.request({
@@ -98,7 +98,7 @@ function retryable(error: unknown): RialtoError {
   throw known;
 }
 
-function refusal(status: number): RialtoError {
+function serviceRefusal(status: number): RialtoError {
   const more = status >= 300 && status < 400 ? '; redirects are not followed' : '';
   return new RialtoError('remote_error', { message: `the service answered ${status}${more}` });
 }

@@ -1,4 +1,4 @@
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { retryAfterMs } from '../../kernel/backoff.js';
 
 /** The result of an attempt to reach a service: with an HTTP status, or without one. */
 export interface TryEnd {

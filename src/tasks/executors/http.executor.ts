@@ -7,7 +7,7 @@ import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
 import { hasReached, remembering, turnOf } from '../external/execution-report.js';
 import { silenceMs } from '../storage/execution-times.js';
-import { Executions } from '../external/executions.js';
+import { ReportApplier } from '../external/report-applier.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 import { WorkOrders } from '../external/work-orders.js';
 import { HttpCalls } from './http-calls.js';
@@ -24,7 +24,7 @@ export class HttpExecutor implements TaskExecutor {
 
   constructor(
     private readonly calls: HttpCalls,
-    private readonly executions: Executions,
+    private readonly reports: ReportApplier,
     private readonly orders: WorkOrders,
     private readonly publicUrl: PublicUrl,
   ) {}
@@ -45,10 +45,10 @@ export class HttpExecutor implements TaskExecutor {
     });
     // Reports go to the row, not through this run: the service may already have reported at the executions endpoint,
     // and then the row is newer than this run's task.
-    await this.executions.take(task, eventsIn(answer, id), reached);
+    await this.reports.applyEvents(task, eventsIn(answer, id), { reached });
     // In one commit: a task with this memo that is due at once would be treated as one that was silent for the whole
     // time.
-    yield { memo: remembering(task, { reached }), deferred: { lookAgainMs: silenceMs } };
+    yield { memo: remembering(task, reached), deferred: { lookAgainMs: silenceMs } };
   }
 
   /** Tells the service once that the task is canceled. */
@@ -60,7 +60,7 @@ export class HttpExecutor implements TaskExecutor {
   private async orderOf({ ctx, agent, task, message, ...run }: TaskRun) {
     const { principal } = ctx;
     return {
-      ...this.orders.of({ agent, task, message, principal, earlier: await run.earlier() }),
+      ...this.orders.orderFor({ agent, task, message, principal, earlier: await run.earlier() }),
       agent: agent.name,
       callbackUrl: `${this.publicUrl.base}/api/executions/${task.id}/events`,
     };

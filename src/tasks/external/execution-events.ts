@@ -60,6 +60,8 @@ function eventWith<Id extends z.ZodType>(id: Id) {
   const head = { id, leaseEpoch: z.number().int().min(0).optional() };
   return z.discriminatedUnion('type', [
     z.strictObject({ ...head, type: z.literal('progress'), ...content }),
+    z.strictObject({ ...head, type: z.literal('pause'), ...content }),
+    z.strictObject({ ...head, type: z.literal('reject'), ...content }),
     z.strictObject({
       ...head,
       type: z.literal('artifact'),

@@ -1,6 +1,7 @@
 import { RialtoError } from '../../kernel/errors.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { redact } from '../../platform/secrets/redact.js';
+import { pausedMessage } from '../../protocol/a2a/conversation/paused.js';
 import { interruptedStates, wordOf } from '../../protocol/a2a/states.js';
 import type { ExecutionEvent } from './execution-events.js';
 import type { Said, TaskUpdate } from '../executor.port.js';
@@ -8,22 +9,19 @@ import { applyUpdate, type Step } from '../lifecycle/task.lifecycle.js';
 import { isEnded, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
- * Applies reports from external workers to tasks, pure. The ids of applied events are part of the task, so both are
- * committed together: a repeated event changes nothing, in any process and however late it arrives.
+ * Applies reports from external workers to tasks, pure. The ids of applied events are rows that are committed with the
+ * task: a repeated event changes nothing, in any process and however late it arrives.
  */
 
 type Update = Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>;
 
 /** The memo of a task with external work. */
-interface ExecutionMemo {
-  /** Ids of applied events, newest last. */
-  readonly seen?: readonly string[];
+type ExecutionMemo = {
+  /** Ids of events that an earlier version applied; newer ids are rows. */
+  readonly seen?: string[];
   /** The last turn that the service is known to have received. */
   readonly reached?: number;
-}
-
-/** Most event ids that a task stores; an older event that is repeated is applied again. */
-const maxSeen = 1_000;
+};
 
 function memoOf({ memo }: StoredTask): ExecutionMemo {
   return (memo ?? {}) as ExecutionMemo;
@@ -39,9 +37,16 @@ export function hasReached(task: StoredTask): boolean {
   return memoOf(task).reached === turnOf(task);
 }
 
-/** The events that the task has not applied yet, each once. */
-export function unseen(task: StoredTask, events: readonly ExecutionEvent[]): ExecutionEvent[] {
-  const seen = new Set(memoOf(task).seen);
+/**
+ * The events that the task has not applied yet, each once.
+ * @param applied ids of applied events.
+ */
+export function unseen(
+  task: StoredTask,
+  events: readonly ExecutionEvent[],
+  applied: readonly string[],
+): ExecutionEvent[] {
+  const seen = new Set([...(memoOf(task).seen ?? []), ...applied]);
   return events.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
@@ -65,22 +70,17 @@ export function applyReport(
       numbered.push(moved.event);
     }
   }
-  return { task: { ...task, memo: remembering(before, { events, reached }) }, events: numbered };
+  return { task: reached === undefined ? task : { ...task, memo: remembering(task, reached) }, events: numbered };
 }
 
-/** The memo after these events. Heartbeats are not stored: a repeated one changes nothing. */
-export function remembering(
-  task: StoredTask,
-  { events = [], reached = memoOf(task).reached }: { events?: readonly ExecutionEvent[]; reached?: number },
-): Json {
-  const ids = events.filter(({ type }) => type !== 'heartbeat').map(({ id }) => id);
-  const seen = [...(memoOf(task).seen ?? []), ...ids].slice(-maxSeen);
-  return { seen, ...(reached !== undefined && { reached }) };
+/** The memo of a task after its service has received this turn. */
+export function remembering(task: StoredTask, reached: number): Json {
+  return { ...memoOf(task), reached };
 }
 
 function requireOpen(task: StoredTask, { type }: ExecutionEvent): void {
   // Progress that arrives after the question that followed it must not remove the question.
-  const isOvertaken = type === 'progress' && interruptedStates.has(task.state);
+  const isOvertaken = (type === 'progress' || type === 'pause') && interruptedStates.has(task.state);
   if (!isEnded(task) && !isOvertaken) return;
   const state = wordOf(task.state);
   throw new RialtoError('conflict', { message: `the task is ${state}`, data: { taskId: task.id, state } });
@@ -89,14 +89,21 @@ function requireOpen(task: StoredTask, { type }: ExecutionEvent): void {
 /** The updates of an event. The first event of a submitted task also sets it to working. */
 function updatesOf(event: ExecutionEvent, { state }: StoredTask): Update[] {
   const updates = meaningOf(event);
-  const isFirst = state === 'TASK_STATE_SUBMITTED' && event.type !== 'progress' && updates.length > 0;
+  const isWorking = event.type === 'progress' || event.type === 'pause';
+  const isFirst = state === 'TASK_STATE_SUBMITTED' && !isWorking && updates.length > 0;
   return isFirst ? [{ status: { state: 'TASK_STATE_WORKING' } }, ...updates] : updates;
 }
 
 function meaningOf(event: ExecutionEvent): Update[] {
   switch (event.type) {
     case 'progress':
-      return [{ status: { state: 'TASK_STATE_WORKING', message: messageOf(event) } }];
+      return [{ status: { state: 'TASK_STATE_WORKING', message: reportedMessage(event) } }];
+    case 'pause': {
+      const message = reportedMessage(event) ?? { parts: [{ text: 'The work is paused.' }] };
+      return [{ status: { state: 'TASK_STATE_WORKING', message: pausedMessage(message) } }];
+    }
+    case 'reject':
+      return [{ status: { state: 'TASK_STATE_REJECTED', message: reasonIn(event) } }];
     case 'artifact':
       return [{ artifact: artifactOf(event.artifact), append: event.append, lastChunk: event.lastChunk }];
     case 'ask':
@@ -104,7 +111,7 @@ function meaningOf(event: ExecutionEvent): Update[] {
     case 'complete':
       return [
         ...(event.artifacts ?? []).map((artifact) => ({ artifact: artifactOf(artifact), lastChunk: true })),
-        { status: { state: 'TASK_STATE_COMPLETED', message: messageOf(event) } },
+        { status: { state: 'TASK_STATE_COMPLETED', message: reportedMessage(event) } },
       ];
     case 'fail':
       return [{ status: { state: 'TASK_STATE_FAILED', message: reasonIn(event) } }];
@@ -116,14 +123,15 @@ function meaningOf(event: ExecutionEvent): Update[] {
 type ReportedText = Pick<Extract<ExecutionEvent, { type: 'progress' }>, 'text' | 'message'>;
 type Artifact = Extract<ExecutionEvent, { type: 'artifact' }>['artifact'];
 
-function messageOf({ text, message }: ReportedText): Said | undefined {
+function reportedMessage({ text, message }: ReportedText): Said | undefined {
   if (message) return { parts: message.parts, ...(message.metadata && { metadata: message.metadata as JsonObject }) };
   return text === undefined ? undefined : { parts: [{ text }] };
 }
 
-/** The reason of a failure, redacted: error texts of programs often contain credentials (AN-22). */
-function reasonIn(event: Extract<ExecutionEvent, { type: 'fail' }>): Said | undefined {
-  const reason = messageOf({ ...event, text: event.error ?? event.text });
+/** The reason of a failure or rejection, redacted: error texts of programs often contain credentials (AN-22). */
+function reasonIn(event: Extract<ExecutionEvent, { type: 'fail' | 'reject' }>): Said | undefined {
+  const error = 'error' in event ? event.error : undefined;
+  const reason = reportedMessage({ ...event, text: error ?? event.text });
   const redacted = (part: Said['parts'][number]) =>
     part.text === undefined ? part : { ...part, text: redact(part.text) as string };
   return reason && { ...reason, parts: reason.parts.map(redacted) };
@@ -138,7 +146,7 @@ function questionOf(event: Extract<ExecutionEvent, { type: 'ask' }>): Said {
     ...(choices && { choices }),
     ...(detail !== undefined && { detail }),
   } as JsonObject;
-  return { ...messageOf(event)!, ...(Object.keys(metadata).length > 0 && { metadata }) };
+  return { ...reportedMessage(event)!, ...(Object.keys(metadata).length > 0 && { metadata }) };
 }
 
 function artifactOf({ metadata, ...artifact }: Artifact): Extract<Update, { artifact: unknown }>['artifact'] {

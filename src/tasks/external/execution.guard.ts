@@ -24,7 +24,7 @@ export class ExecutionGuard implements CanActivate {
     const request = host.switchToHttp().getRequest<ReportRequest>();
     const scope = this.tokens.scopeOf(request);
     const { requestId } = request;
-    request.reporter = scope ? { ...scope, requestId } : { ctx: await this.contexts.open(request, 'rest') };
+    request.reporter = scope ? { ...scope, requestId } : { ctx: await this.contexts.openContext(request, 'rest') };
     return true;
   }
 }

@@ -19,7 +19,8 @@ export class ExecutionsController {
   @HttpCode(200)
   @ApiOperation({
     summary:
-      'Report on a task: one event or a list that is applied completely or not at all; an event with a known id changes nothing',
+      'Report on a task: one event or a list that is applied completely or not at all; ' +
+      'an event with a known id changes nothing',
   })
   @ApiResponse({ status: 200, standardSchema: ReportView })
   report(

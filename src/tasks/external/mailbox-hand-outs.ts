@@ -27,7 +27,7 @@ export class MailboxHandOuts {
   }
 
   /** Leases the oldest waiting task; undefined when there is none. */
-  take(agentId: string): Promise<Claimed | undefined> {
+  leaseTask(agentId: string): Promise<Claimed | undefined> {
     return this.store.lease(agentId);
   }
 
@@ -35,24 +35,24 @@ export class MailboxHandOuts {
    * Creates the answer for a task. Gives the lease to the worker when the answer was sent, and releases the task when
    * it was not.
    */
-  async around<View>(task: StoredTask, { answered }: LeaseCaller, view: () => Promise<View>): Promise<View> {
-    const shown = await this.orBack(task, view());
-    void answered.then((hasLeft) => this.settle(task, hasLeft));
+  async handOut<View>(task: StoredTask, { answered }: LeaseCaller, view: () => Promise<View>): Promise<View> {
+    const shown = await this.orRelease(task, view());
+    void answered.then((hasLeft) => this.storeEnd(task, hasLeft));
     return shown;
   }
 
   /** Waits for the next step of a leased task; when that fails, releases the task for the next worker. */
-  async orBack<Value>(task: StoredTask, made: Promise<Value>): Promise<Value> {
+  async orRelease<Value>(task: StoredTask, made: Promise<Value>): Promise<Value> {
     try {
       return await made;
     } catch (error) {
-      void this.settle(task, false);
+      void this.storeEnd(task, false);
       throw error;
     }
   }
 
   /** Retries until half of the lease is over, because the database may be unavailable for a short time. */
-  private async settle(task: StoredTask, hasLeft: boolean): Promise<void> {
+  private async storeEnd(task: StoredTask, hasLeft: boolean): Promise<void> {
     for (let pauseMs = 100; ; pauseMs *= 2)
       try {
         await (hasLeft ? this.store.handedOut(task) : this.store.takenBack(task));

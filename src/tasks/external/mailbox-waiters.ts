@@ -35,7 +35,7 @@ class Waiter {
 @Injectable()
 export class MailboxWaiters implements OnModuleDestroy {
   private readonly waiters = new Map<string, Set<Waiter>>();
-  private readonly timer = setInterval(() => void this.poll(), pollMs).unref();
+  private readonly timer = setInterval(() => void this.pollMailboxes(), pollMs).unref();
   private polling = false;
   private closed = false;
 
@@ -54,7 +54,7 @@ export class MailboxWaiters implements OnModuleDestroy {
     { waitMs, gone }: { waitMs: number; gone: AbortSignal },
     take: () => Promise<Taken | undefined>,
   ): Promise<Taken | undefined> {
-    const waiter = this.enter(agentId);
+    const waiter = this.addWaiter(agentId);
     const end = (): void => waiter.end();
     const timer = setTimeout(end, waitMs);
     gone.addEventListener('abort', end, { once: true });
@@ -70,7 +70,7 @@ export class MailboxWaiters implements OnModuleDestroy {
     } finally {
       clearTimeout(timer);
       gone.removeEventListener('abort', end);
-      this.leave(agentId, waiter);
+      this.removeWaiter(agentId, waiter);
     }
   }
 
@@ -86,20 +86,20 @@ export class MailboxWaiters implements OnModuleDestroy {
     for (const waiters of this.waiters.values()) for (const waiter of waiters) waiter.end();
   }
 
-  private enter(agentId: string): Waiter {
+  private addWaiter(agentId: string): Waiter {
     const waiter = new Waiter();
     this.waiters.set(agentId, (this.waiters.get(agentId) ?? new Set()).add(waiter));
     return waiter;
   }
 
-  private leave(agentId: string, waiter: Waiter): void {
+  private removeWaiter(agentId: string, waiter: Waiter): void {
     const waiters = this.waiters.get(agentId);
     waiters?.delete(waiter);
     if (waiters?.size === 0) this.waiters.delete(agentId);
   }
 
   /** Notices may be lost, and there is no notice for a lease that expires. */
-  private async poll(): Promise<void> {
+  private async pollMailboxes(): Promise<void> {
     if (this.polling || this.waiters.size === 0) return;
     this.polling = true;
     try {

@@ -31,18 +31,18 @@ export class MailboxGuard implements CanActivate {
 
   async canActivate(host: ExecutionContext): Promise<boolean> {
     const request = host.switchToHttp().getRequest<LeaseRequest>();
-    const agent = await this.agentOf(request);
+    const agent = await this.agentOfSecret(request);
     if (agent) this.contexts.admit(workerFor(agent, request.requestId));
-    request.holder = agent ? { agent } : { ctx: await this.contexts.open(request, 'rest') };
+    request.holder = agent ? { agent } : { ctx: await this.contexts.openContext(request, 'rest') };
     return true;
   }
 
-  private async agentOf({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>) {
+  private async agentOfSecret({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>) {
     const [header = '', second] = headersDistinct.authorization ?? [];
     const [, given, id = ''] = (second === undefined && shape.exec(header)) || [];
     if (given === undefined || !isUuid(id)) return undefined;
     const agent = await this.published.byId(id as AgentId);
-    const secret = agent?.executor.kind === 'mailbox' ? (await this.secrets.of(agent.id)).secret : undefined;
+    const secret = agent?.executor.kind === 'mailbox' ? (await this.secrets.secretsOf(agent.id)).secret : undefined;
     return secret && isSameSecret(given, secret.reveal()) ? agent : undefined;
   }
 }

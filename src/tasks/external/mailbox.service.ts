@@ -1,21 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
-import type { CallContext, Principal } from '../../kernel/call-context.js';
+import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
-import { TaskAgents } from '../../registry/task-agents.js';
+import { PublishedService } from '../../registry/published.service.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
-import { mailboxLeaseMs } from '../storage/execution-times.js';
-import { LiveTasks } from '../lifecycle/live-tasks.js';
 import { MailboxWaiters } from './mailbox-waiters.js';
 import type { LeaseCaller } from './mailbox-caller.decorator.js';
 import type { Holder } from './mailbox.guard.js';
 import { MailboxHandOuts } from './mailbox-hand-outs.js';
-import { attemptsSpent, failure, newestMessage, senderGone } from '../run/task-run.js';
-import { applyUpdate } from '../lifecycle/task.lifecycle.js';
-import type { Claimed } from '../storage/task-lease.store.js';
-import type { StoredTask } from '../task.types.js';
-import { maxHistory, WorkOrders } from './work-orders.js';
+import { MailboxTasks } from './mailbox-tasks.js';
 
 export const LeaseQuery = z.strictObject({ waitMs: z.coerce.number().int().min(0).max(60_000).default(0) });
 export type LeaseQuery = z.output<typeof LeaseQuery>;
@@ -44,22 +38,15 @@ export const LeaseView = z.object({
 });
 export type LeaseView = z.output<typeof LeaseView>;
 
-/** A leased task that is working, and its caller with its current role and groups. */
-interface BegunTask {
-  readonly task: StoredTask;
-  readonly principal: Principal;
-}
-
 /** Leases tasks to workers that fetch them, for agents that the gateway cannot call. */
 @Injectable()
 export class MailboxService {
   constructor(
     private readonly verbs: VerbBus,
-    private readonly agents: TaskAgents,
-    private readonly handOuts: MailboxHandOuts,
+    private readonly published: PublishedService,
     private readonly waiters: MailboxWaiters,
-    private readonly lives: LiveTasks,
-    private readonly orders: WorkOrders,
+    private readonly tasks: MailboxTasks,
+    private readonly handOuts: MailboxHandOuts,
   ) {}
 
   /**
@@ -74,14 +61,15 @@ export class MailboxService {
     caller: LeaseCaller,
   ): Promise<LeaseView | undefined> {
     const { gone } = caller;
-    const wait = (agent: PublishedAgent) => this.waiters.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
+    const wait = (agent: PublishedAgent) =>
+      this.waiters.firstOf(agent.id, { waitMs, gone }, () => this.tasks.beginNext(agent));
     if ('agent' in holder) {
       const { agent } = holder;
       if (name !== agent.name && name !== agent.id) throw noSuchAgent();
       const begun = await wait(agent);
-      return begun && this.handOuts.around(begun.task, caller, () => this.viewOf(agent, begun));
+      return begun && this.handOuts.handOut(begun.task, caller, () => this.tasks.showTask(agent, begun));
     }
-    const agent = await this.agentOf(holder.ctx, name);
+    const agent = await this.requireAgent(holder.ctx, name);
     const act = leaseAct(holder.ctx, agent);
     await this.requirePermission(act);
     if (agent.executor.kind !== 'mailbox')
@@ -89,12 +77,14 @@ export class MailboxService {
     const begun = await wait(agent);
     if (!begun) return undefined;
     const recorded = { ...act, sessionId: begun.task.id };
-    return this.handOuts.around(begun.task, caller, () => this.verbs.around(recorded, () => this.viewOf(agent, begun)));
+    return this.handOuts.handOut(begun.task, caller, () =>
+      this.verbs.around(recorded, () => this.tasks.showTask(agent, begun)),
+    );
   }
 
   /** Also finds a disabled agent: tasks that were accepted before continue. */
-  private async agentOf({ org }: CallContext, name: string): Promise<PublishedAgent> {
-    const { agents } = await this.agents.published.snapshot(org.id);
+  private async requireAgent({ org }: CallContext, name: string): Promise<PublishedAgent> {
+    const { agents } = await this.published.snapshot(org.id);
     const agent = agents.find((one) => one.name === name || one.id === name);
     if (!agent) throw noSuchAgent();
     return agent;
@@ -103,45 +93,6 @@ export class MailboxService {
   /** Records only a refusal. A permitted poll is not recorded, because workers poll all the time. */
   private async requirePermission(act: VerbCall): Promise<void> {
     if (!(await this.verbs.permits(act))) await this.verbs.around(act, () => Promise.resolve());
-  }
-
-  /** Leases tasks until one can be worked on; undefined when there is none. */
-  private async next(agent: PublishedAgent): Promise<BegunTask | undefined> {
-    for (;;) {
-      const claimed = await this.handOuts.take(agent.id);
-      if (!claimed) return undefined;
-      const begun = await this.handOuts.orBack(claimed.task, this.begin(claimed, agent));
-      if (begun) return begun;
-    }
-  }
-
-  /** Sets a leased task to working; undefined when it has ended, or was changed meanwhile. */
-  private async begin(claimed: Claimed, { org }: PublishedAgent): Promise<BegunTask | undefined> {
-    const { task: from } = claimed;
-    const principal = await this.agents.senderOf(from, org);
-    const spent = attemptsSpent(claimed) ?? (principal ? undefined : senderGone());
-    if (!spent && principal && from.state === 'TASK_STATE_WORKING') return { task: from, principal };
-    const update = spent ? failure(spent) : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
-    const { task, event } = applyUpdate(from, update, this.lives.step());
-    const hold = spent ? {} : this.handOuts.hold;
-    if (!(await this.lives.commit({ task, from, events: [event], hold }))) return undefined;
-    this.lives.feed.tell(task, [event]);
-    return spent || !principal ? undefined : { task, principal };
-  }
-
-  private async viewOf(agent: PublishedAgent, { task, principal }: BegunTask): Promise<LeaseView> {
-    const earlier = await this.lives.store.earlierMessages(task, maxHistory);
-    const { epoch } = task;
-    const order = this.orders.of({ agent, task, message: newestMessage(task), earlier, principal, epoch });
-    return {
-      ...order,
-      task: { ...order.task },
-      message: { ...order.message },
-      history: order.history.map((one) => ({ ...one })),
-      caller: { ...order.caller, groups: [...order.caller.groups] },
-      leaseEpoch: epoch,
-      leaseMs: mailboxLeaseMs,
-    };
   }
 }
 

@@ -12,7 +12,7 @@ const seal = new LineageSeal(Buffer.alloc(32, 1));
 const orders = new WorkOrders(new ExecutionTokens(new Vault(Buffer.alloc(32, 2))), seal, {
   A2A_PROCESSING_LIFETIME_MAX_MS: 60_000,
 });
-const agent = { id: 'a-1', org: { id: 'o-1', slug: 'acme' } } as Parameters<WorkOrders['of']>[0]['agent'];
+const agent = { id: 'a-1', org: { id: 'o-1', slug: 'acme' } } as Parameters<WorkOrders['orderFor']>[0]['agent'];
 const principal = { kind: 'user', id: 'bob', role: 'member', groups: ['ops'] } as const;
 const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
 const taskWith = (more: Partial<StoredTask> = {}): StoredTask => {
@@ -27,7 +27,7 @@ const taskWith = (more: Partial<StoredTask> = {}): StoredTask => {
   return { ...openTask({ ...seed, principal, depth: 0 }, message, step).task, ...more };
 };
 const orderOf = (task: StoredTask, epoch?: number) =>
-  orders.of({ agent, task, message, earlier: [], principal: { ...principal, role: 'viewer' }, epoch });
+  orders.orderFor({ agent, task, message, earlier: [], principal: { ...principal, role: 'viewer' }, epoch });
 
 describe('(P1, P8) the work order of a service or a worker', () => {
   it('names the caller with its org and its current groups and role', () => {
@@ -37,10 +37,11 @@ describe('(P1, P8) the work order of a service or a worker', () => {
       org: 'acme',
       role: 'viewer',
       groups: ['ops'],
+      trustTier: 0,
     });
   });
 
-  it('has headers for onward calls: one hop deeper, with the agent in the lineage, and with the trace of the caller', () => {
+  it('has headers for onward calls: a hop deeper, with the agent in the lineage, with the trace of the caller', () => {
     const trace = { traceId: '0'.repeat(31) + '1', spanId: '0'.repeat(15) + '2', sampled: true, state: 'v=1' };
     const lineage = { path: ['https://far.example'], deadlineAt: now + 5_000 };
     const { headers } = orderOf(taskWith({ depth: 1, ...originOf({ lineage, trace }) }));
@@ -50,7 +51,7 @@ describe('(P1, P8) the work order of a service or a worker', () => {
       'x-rialto-depth': '2',
       'x-rialto-lineage': expect.any(String),
     });
-    expect(seal.open(headers['x-rialto-lineage']!)).toEqual({
+    expect(seal.openLineage(headers['x-rialto-lineage']!)).toEqual({
       depth: 2,
       path: ['https://far.example', 'published:a-1'],
       deadlineAt: now + 5_000,
@@ -60,7 +61,7 @@ describe('(P1, P8) the work order of a service or a worker', () => {
   it('has these headers also for a task without a lineage or a trace', () => {
     const { headers } = orderOf(taskWith());
     expect(headers.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/);
-    expect(seal.open(headers['x-rialto-lineage']!)).toEqual({ depth: 1, path: ['published:a-1'] });
+    expect(seal.openLineage(headers['x-rialto-lineage']!)).toEqual({ depth: 1, path: ['published:a-1'] });
   });
 
   it.each([

@@ -39,14 +39,14 @@ export class WorkOrders {
     @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_PROCESSING_LIFETIME_MAX_MS'>,
   ) {}
 
-  of({ agent, task, message, earlier, principal, epoch }: HandedTask) {
+  orderFor({ agent, task, message, earlier, principal, epoch }: HandedTask) {
     const { kind, id: subject, role, groups } = principal;
     const token = this.tokens.issue({ taskId: task.id, ...(epoch !== undefined && { epoch }) });
     return {
       task: taskView(task),
       message,
       history: earlier.slice(-maxHistory),
-      caller: { kind, subject, org: agent.org.slug, role, groups },
+      caller: { kind, subject, org: agent.org.slug, role, groups, trustTier: task.trustTier },
       deadline: new Date(this.deadlineOf(task, epoch !== undefined)).toISOString(),
       headers: this.headersOf(agent, task),
       token,
@@ -58,7 +58,7 @@ export class WorkOrders {
    */
   headersOf(agent: Pick<PublishedAgent, 'id'>, { depth, lineage }: StoredTask): Record<string, string> {
     const { path = [], deadlineAt, trace = newTrace() }: Partial<Lineage> = lineage ?? {};
-    const sealed = this.seal.seal({ depth: depth + 1, path: [...path, placeOf(agent)], deadlineAt });
+    const sealed = this.seal.sealLineage({ depth: depth + 1, path: [...path, placeOf(agent)], deadlineAt });
     return {
       ...traceHeaders(trace, trace.spanId),
       [depthHeader]: String(depth + 1),

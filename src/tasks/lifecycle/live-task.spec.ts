@@ -1,5 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { LiveTask, type LiveTaskDeps } from './live-task.js';
+import { LiveTask } from './live-task.js';
+import type { TaskChanges } from './task-changes.js';
 import type { TaskChange } from '../storage/task-writer.js';
 import type { StoredTask } from '../task.types.js';
 
@@ -17,12 +18,12 @@ describe('a live task with a change that the database refuses', () => {
 
   const liveOn = (refusal: RialtoError) => {
     const changes: TaskChange[] = [];
-    const commit = (change: TaskChange): Promise<boolean> => {
+    const commitAndNotify = (change: TaskChange): Promise<boolean> => {
       changes.push(change);
       return changes.length === 1 ? Promise.reject(refusal) : Promise.resolve(true);
     };
-    const deps = { commit, feed: { tell: () => undefined }, step: () => step, holder: 1 } as unknown as LiveTaskDeps;
-    return { live: LiveTask.claimed(deps, task), changes };
+    const writes = { commitAndNotify, step: () => step, runHold: {} } as unknown as TaskChanges;
+    return { live: LiveTask.claimed(writes, task), changes };
   };
 
   it('reverts to the committed task when the change can never be stored, and can be ended from there', async () => {

@@ -1,21 +1,13 @@
 import { RialtoError } from '../../kernel/errors.js';
 import type { RowChange } from '../../platform/database/row-writer.js';
 import type { TaskUpdate } from '../executor.port.js';
-import type { TaskFeed } from './task-feed.js';
-import { leaseMs } from '../storage/task-lease.store.js';
-import { applyUpdate, type Moved, type Step } from './task.lifecycle.js';
-import type { Hold, IdempotencyKey, TaskChange } from '../storage/task-writer.js';
+import type { TaskChanges } from './task-changes.js';
+import { applyUpdate, type Moved } from './task.lifecycle.js';
+import type { Hold, IdempotencyKey } from '../storage/task-writer.js';
 import { isEnded, type NumberedEvent, type StoredTask } from '../task.types.js';
 import { interruptedStates } from '../../protocol/a2a/states.js';
 
-export interface LiveTaskDeps {
-  /** @see LiveTasks.commit */
-  readonly commit: (change: TaskChange) => Promise<boolean>;
-  readonly feed: TaskFeed;
-  readonly step: () => Step;
-  /** The presence id of this process. */
-  readonly holder: number;
-}
+type Changes = Pick<TaskChanges, 'commitAndNotify' | 'step' | 'runHold'>;
 
 /** Rows and key that only the first commit has. */
 export interface FirstCommit {
@@ -40,7 +32,7 @@ export class LiveTask {
   private refused?: RialtoError;
 
   private constructor(
-    private readonly deps: LiveTaskDeps,
+    private readonly changes: Changes,
     private current: StoredTask,
     stored: StoredTask | undefined,
     pending: NumberedEvent[],
@@ -53,18 +45,18 @@ export class LiveTask {
   }
 
   /** A task that is not stored yet; its first commit stores it with a lease of this process. */
-  static fresh(deps: LiveTaskDeps, { task, event }: Moved, first: FirstCommit): LiveTask {
-    return new LiveTask(deps, { ...task, epoch: 1 }, undefined, [event], first);
+  static fresh(changes: Changes, { task, event }: Moved, first: FirstCommit): LiveTask {
+    return new LiveTask(changes, { ...task, epoch: 1 }, undefined, [event], first);
   }
 
   /** A stored task that continues; `moved` is not committed yet, and its commit takes the lease. */
-  static resumed(deps: LiveTaskDeps, stored: StoredTask, { task, event }: Moved, first: FirstCommit): LiveTask {
-    return new LiveTask(deps, { ...task, epoch: stored.epoch + 1 }, stored, [event], first);
+  static resumed(changes: Changes, stored: StoredTask, { task, event }: Moved, first: FirstCommit): LiveTask {
+    return new LiveTask(changes, { ...task, epoch: stored.epoch + 1 }, stored, [event], first);
   }
 
   /** A task that this process has claimed. */
-  static claimed(deps: LiveTaskDeps, task: StoredTask): LiveTask {
-    return new LiveTask(deps, task, task, []);
+  static claimed(changes: Changes, task: StoredTask): LiveTask {
+    return new LiveTask(changes, task, task, []);
   }
 
   /** The current task, committed or not. */
@@ -103,7 +95,7 @@ export class LiveTask {
     if ('memo' in update) this.current = { ...this.current, memo: update.memo };
     if ('deferred' in update) this.deferMs = update.deferred.lookAgainMs;
     else if (!('memo' in update)) {
-      const { task, event } = applyUpdate(this.current, update, this.deps.step());
+      const { task, event } = applyUpdate(this.current, update, this.changes.step());
       this.current = task;
       this.pending.push(event);
     }
@@ -119,19 +111,21 @@ export class LiveTask {
 
   private async drain(): Promise<void> {
     try {
-      while (this.dirty && !this.isLost) await this.commitOnce();
+      while (this.dirty && !this.isLost) await this.commitPending();
     } finally {
       this.saving = undefined; // synchronously after the last check of `dirty`
     }
   }
 
-  private async commitOnce(): Promise<void> {
+  private async commitPending(): Promise<void> {
+    const { current: task, pending: events, stored: from, first } = this;
+    const rows = [...(first?.rows ?? []), ...this.rows];
+    const change = { task, events, from, hold: this.holdOf(task), ...first, rows };
     this.dirty = false;
-    const [task, events, before, rows] = [this.current, this.pending, this.stored, this.rows];
     this.pending = [];
     this.rows = [];
     try {
-      this.isLost = !(await this.commit(task, events, before, rows));
+      this.isLost = !(await this.changes.commitAndNotify(change));
     } catch (error) {
       this.revert(error);
       throw error;
@@ -139,7 +133,6 @@ export class LiveTask {
     if (this.isLost) return;
     this.stored = task;
     this.first = undefined;
-    if (events.length > 0) this.deps.feed.tell(task, events, before === undefined && isEnded(task));
   }
 
   /**
@@ -156,19 +149,9 @@ export class LiveTask {
     this.dirty = false;
   }
 
-  private commit(
-    task: StoredTask,
-    events: NumberedEvent[],
-    from: StoredTask | undefined,
-    newRows: readonly RowChange[],
-  ): Promise<boolean> {
-    const rows = [...(this.first?.rows ?? []), ...newRows];
-    return this.deps.commit({ task, events, from, hold: this.hold(task), ...this.first, rows });
-  }
-
-  private hold(task: StoredTask): Hold {
+  private holdOf(task: StoredTask): Hold {
     if (this.deferMs !== undefined) return { dueInMs: this.deferMs };
     if (isEnded(task) || interruptedStates.has(task.state)) return {};
-    return { leaseOwner: this.deps.holder, leaseMs, dueInMs: 0 };
+    return this.changes.runHold;
   }
 }

@@ -26,7 +26,7 @@ export class Inbox {
 
   constructor(private readonly onClose: () => void) {}
 
-  push(seq: number, events: readonly NumberedEvent[], weight = 0): void {
+  addEvents(seq: number, events: readonly NumberedEvent[], weight = 0): void {
     this.known = Math.max(this.known, seq);
     this.weight += weight;
     if (this.events.length + events.length > maxBuffered.events || this.weight > maxBuffered.weight) this.clear();
@@ -37,7 +37,7 @@ export class Inbox {
   /**
    * Events right after the cursor, from memory; undefined when the reader must read the log; empty when it has to wait.
    */
-  take(cursor: number): NumberedEvent[] | undefined {
+  takeEvents(cursor: number): NumberedEvent[] | undefined {
     const later = this.events.filter(({ seq }) => seq > cursor);
     this.clear();
     if (later[0]?.seq === cursor + 1) return later;
@@ -76,7 +76,7 @@ export class Inbox {
 @Injectable()
 export class TaskFeed implements OnModuleDestroy {
   private readonly inboxes = new Map<string, Set<Inbox>>();
-  private readonly timer = setInterval(() => void this.poll(), pollMs).unref();
+  private readonly timer = setInterval(() => void this.pollEvents(), pollMs).unref();
   private polling = false;
 
   constructor(
@@ -84,26 +84,26 @@ export class TaskFeed implements OnModuleDestroy {
     private readonly store: TaskStore,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
-    notices.onMissed(() => void this.poll());
+    notices.onMissed(() => void this.pollEvents());
   }
 
   /** Call after a commit. `isLocal`: no other process can know of the task yet, so no notice is sent. */
-  tell(task: StoredTask, events: readonly NumberedEvent[], isLocal = false): void {
+  notifyReaders(task: StoredTask, events: readonly NumberedEvent[], isLocal = false): void {
     const inboxes = this.inboxes.get(task.id);
     if (inboxes) {
       const weight = weightOf(events);
-      for (const inbox of inboxes) inbox.push(task.seq, events, weight);
+      for (const inbox of inboxes) inbox.addEvents(task.seq, events, weight);
     }
     if (!isLocal) this.notices.tell(undefined, 'task.event-appended', { taskId: task.id, seq: task.seq });
   }
 
   /** Stops the run of a canceled task, in this process or another. */
-  tellCanceled({ id }: StoredTask): void {
+  notifyCanceled({ id }: StoredTask): void {
     this.notices.tell(undefined, 'task.cancel-wished', { taskId: id });
   }
 
   /** Opens an inbox. Open it before you read the task, so that no event is missed in between. */
-  open(id: string): Inbox {
+  openInbox(id: string): Inbox {
     const inboxes = this.inboxes.get(id) ?? new Set();
     this.inboxes.set(id, inboxes);
     const inbox = new Inbox(() => {
@@ -116,7 +116,7 @@ export class TaskFeed implements OnModuleDestroy {
 
   @OnNotice('task.event-appended')
   hear({ taskId, seq }: Notice<'task.event-appended'>): void {
-    for (const inbox of this.inboxes.get(taskId) ?? []) if (inbox.seen < seq) inbox.push(seq, []);
+    for (const inbox of this.inboxes.get(taskId) ?? []) if (inbox.seen < seq) inbox.addEvents(seq, []);
   }
 
   onModuleDestroy(): void {
@@ -124,7 +124,7 @@ export class TaskFeed implements OnModuleDestroy {
   }
 
   /** Notices are hints and may be lost; the poll reads the rows. */
-  private async poll(): Promise<void> {
+  private async pollEvents(): Promise<void> {
     if (this.polling || this.inboxes.size === 0) return;
     this.polling = true;
     try {

@@ -1,5 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import type { TaskId } from '../../kernel/ids.js';
+import type { TrustTier } from '../../kernel/trust.js';
 import { withArtifact } from '../../protocol/a2a/artifacts.js';
 import type { Artifact, Message } from '../../protocol/a2a/model.js';
 import { withoutSecretMetadata, withoutSecrets } from '../../protocol/a2a/secret-members.js';
@@ -47,7 +48,8 @@ export function openTask(
   seed: Pick<
     StoredTask,
     'id' | 'orgId' | 'agentId' | 'agentName' | 'contextId' | 'principal' | 'depth' | 'lineage' | 'metadata'
-  >,
+  > &
+    Partial<Pick<StoredTask, 'trustTier'>>,
   message: Message,
   { now }: Step,
 ): Moved {
@@ -58,7 +60,8 @@ export function openTask(
     statusAt: now,
     history: [ofTask(seed, message)],
     artifacts: [],
-    isFolded: true,
+    foldedSeq: 1,
+    trustTier: 0,
     seq: 1,
     epoch: 0,
     memo: undefined,
@@ -69,9 +72,10 @@ export function openTask(
 }
 
 /**
- * Adds the caller's next message to a task that waits for it; the task becomes working. Throws `unsupported_operation`.
+ * Adds the caller's next message to a task that waits for it; the task becomes working, and its tier falls to that of
+ * the message. Throws `unsupported_operation`.
  */
-export function resumeTask(task: StoredTask, message: Message, step: Step): Moved {
+export function resumeTask(task: StoredTask, message: Message, step: Step, tier: TrustTier = 0): Moved {
   if (!interruptedStates.has(task.state)) {
     throw new RialtoError('unsupported_operation', {
       message: terminalStates.has(task.state)
@@ -83,7 +87,8 @@ export function resumeTask(task: StoredTask, message: Message, step: Step): Move
   const question = task.statusMessage ? [task.statusMessage] : [];
   const history = [...task.history, ...question, ofTask(task, message)];
   requireRoom(task.history, [...question, message], history, step);
-  return moveTo({ ...task, history, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
+  const trustTier = tier < task.trustTier ? tier : task.trustTier;
+  return moveTo({ ...task, history, trustTier, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
 }
 
 /**
@@ -95,7 +100,7 @@ export function applyUpdate(
   update: Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>,
   step: Step,
 ): Moved {
-  if (terminalStates.has(task.state)) throw ended(task);
+  if (terminalStates.has(task.state)) throw endedError(task);
   if ('artifact' in update) return addArtifact(task, update, step);
   const { state, message } = update.status;
   if (!mayFollow(task.state, state)) {
@@ -138,7 +143,7 @@ function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: u
   };
   const artifacts = withArtifact(task.artifacts, artifactUpdate);
   requireRoom(task.artifacts, artifact, artifacts, step);
-  const next: StoredTask = { ...task, artifacts, isFolded: false, seq: task.seq + 1 };
+  const next: StoredTask = { ...task, artifacts, seq: task.seq + 1 };
   return { task: next, event: { seq: next.seq, body: { artifactUpdate } } };
 }
 
@@ -161,7 +166,9 @@ function requireRoom(before: readonly unknown[], more: unknown, after: readonly 
 
 function moveTo(task: StoredTask, state: TaskState, message: Message | undefined, { now }: Step): Moved {
   const statusAt = Math.max(now, task.statusAt);
-  const next: StoredTask = { ...task, state, statusAt, seq: task.seq + 1 };
+  const seq = task.seq + 1;
+  const foldedSeq = task.foldedSeq === task.seq ? seq : task.foldedSeq;
+  const next: StoredTask = { ...task, state, statusAt, seq, foldedSeq };
   const status = { state, ...(message && { message }), timestamp: new Date(statusAt).toISOString() };
   const statusUpdate = { taskId: task.id as string, contextId: task.contextId, status };
   return { task: next, event: { seq: next.seq, body: { statusUpdate } } };
@@ -181,7 +188,7 @@ function agentMessage({ id, contextId }: { id: TaskId; contextId: string }, cont
   return { messageId: content.messageId ?? newId(), contextId, taskId: id, role: 'ROLE_AGENT', ...content };
 }
 
-function ended({ id, state }: StoredTask): RialtoError {
+function endedError({ id, state }: StoredTask): RialtoError {
   return new RialtoError('unsupported_operation', {
     message: `the task is ${wordOf(state)}`,
     data: { taskId: id, state: wordOf(state) },

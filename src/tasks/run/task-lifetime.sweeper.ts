@@ -3,7 +3,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
-import { LiveTasks } from '../lifecycle/live-tasks.js';
+import { TaskLeases } from '../storage/task-lease.store.js';
 import { TaskEnder } from './task-ender.js';
 import { failure } from './task-run.js';
 
@@ -17,7 +17,7 @@ export class TaskLifetimeSweeper implements Sweeper {
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
-    private readonly lives: LiveTasks,
+    private readonly leases: TaskLeases,
     private readonly ender: TaskEnder,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
@@ -27,14 +27,14 @@ export class TaskLifetimeSweeper implements Sweeper {
 
   async sweep(): Promise<void> {
     const { A2A_QUEUED_LIFETIME_MAX_MS: queued, A2A_PROCESSING_LIFETIME_MAX_MS: working } = this.settings;
-    const overdue = await this.lives.leases.findOverdue({ queued, working }, perSweep);
+    const overdue = await this.leases.findOverdue({ queued, working }, perSweep);
     for (const { id, state } of overdue) {
       const text =
         state === 'submitted'
           ? `the task waited in the queue for more than ${seconds(queued)}`
           : `the task ran for more than ${seconds(working)}`;
       try {
-        await this.ender.end(id, failure(new RialtoError('remote_timeout', { message: text })));
+        await this.ender.endTask(id, failure(new RialtoError('remote_timeout', { message: text })));
       } catch (err) {
         this.log.debug({ err, taskId: id }, 'could not fail an overdue task; it may have ended meanwhile');
       }

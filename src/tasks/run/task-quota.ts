@@ -26,7 +26,7 @@ export class TaskQuota implements OnModuleDestroy {
   private readonly limits: { readonly perOrg: number; readonly all: number };
   private readonly open: OpenTasks;
   private counting?: Promise<void>;
-  private readonly timer = setInterval(() => void this.count(), countMs).unref();
+  private readonly timer = setInterval(() => void this.countOpenTasks(), countMs).unref();
 
   constructor(
     private readonly leases: TaskLeases,
@@ -43,10 +43,10 @@ export class TaskQuota implements OnModuleDestroy {
    * Counts a new task, or one that continues after a question, as open while it is stored. Throws the errors of
    * `requireRoom`.
    */
-  async admit<Stored>({ org, principal }: CallContext, store: () => Promise<Stored>): Promise<Stored> {
+  async admitTask<Stored>({ org, principal }: CallContext, store: () => Promise<Stored>): Promise<Stored> {
     this.requireRoom(org.id);
     const origin = { org: org.id, sender: senderKey(org.id, principal) };
-    this.open.opened(origin, systemClock.elapsed());
+    this.open.addUnstored(origin, systemClock.elapsed());
     try {
       return await store();
     } finally {
@@ -56,7 +56,7 @@ export class TaskQuota implements OnModuleDestroy {
 
   /** Throws `rate_limited` when an org has reached its limit, `unavailable` when all orgs together have. */
   requireRoom(org: OrgId): void {
-    const full = this.open.full(org, systemClock.elapsed());
+    const full = this.open.reachedLimit(org, systemClock.elapsed());
     if (!full) return;
     const data = { retryAfterSeconds };
     if (full === 'all')
@@ -67,7 +67,7 @@ export class TaskQuota implements OnModuleDestroy {
 
   /** Throws `rate_limited` when an owner has too many running tasks at an agent that may wait for one another. */
   async requireNoNest(org: OrgId, agent: AgentId, owner: string, waits: boolean): Promise<void> {
-    this.nesting.requireRoom(await this.leases.countNested(org, agent, owner, this.nesting.besideMs), waits);
+    this.nesting.requirePlace(await this.leases.countNested(org, agent, owner, this.nesting.besideMs), waits);
   }
 
   /**
@@ -92,16 +92,16 @@ export class TaskQuota implements OnModuleDestroy {
   }
 
   /** Runs one count at a time: a slow count is shared, not repeated. */
-  private count(): Promise<void> {
+  private countOpenTasks(): Promise<void> {
     this.counting ??= this.recount().finally(() => (this.counting = undefined));
     return this.counting;
   }
 
   private async recount(): Promise<void> {
-    const { orgs, backlogs, take } = this.open.toCount(systemClock.elapsed());
+    const { orgs, backlogs, applyCounts } = this.open.toCount(systemClock.elapsed());
     if (orgs.length === 0) return;
     try {
-      take(await this.leases.countOpen(orgs, backlogs, this.limits));
+      applyCounts(await this.leases.countOpen(orgs, backlogs, this.limits));
     } catch (err) {
       this.log.debug({ err }, 'could not count open tasks; the last count stays in use');
     }

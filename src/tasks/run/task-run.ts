@@ -1,4 +1,4 @@
-import { errorCodes, RialtoError } from '../../kernel/errors.js';
+import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import { storableText } from '../../kernel/json.js';
 import type { Message } from '../../protocol/a2a/model.js';
 import { wordOf, type TaskState } from '../../protocol/a2a/states.js';
@@ -11,7 +11,7 @@ export type StopReason = 'canceled' | 'lost' | 'stopping';
 
 /**
  * How often a task is begun after its process was lost: a task that was lost with three processes would be lost with a
- * fourth (F9, AN-78).
+ * fourth (AN-78).
  */
 const maxAttempts = 3;
 
@@ -51,7 +51,7 @@ export class ActiveRun implements Begun {
   /** Created when the signal is first read; most runs that end at once never need it. */
   private abortController?: AbortController;
   private saves: boolean;
-  private readonly message: Message;
+  private readonly about: Pick<TaskRun, 'agent' | 'message'>;
 
   /** @param saves commit each update; otherwise from `saveFromNow` on (decisions: fast path). */
   constructor(
@@ -61,7 +61,7 @@ export class ActiveRun implements Begun {
     { saves, onTrouble }: { saves: boolean; onTrouble: (error: unknown) => void },
   ) {
     this.saves = saves;
-    this.message = run.message;
+    this.about = { agent: run.agent, message: run.message };
     const signal = (): AbortSignal => this.signal;
     const runWithSignal = {
       get signal() {
@@ -84,7 +84,7 @@ export class ActiveRun implements Begun {
 
   /** True when another process can continue the work from the stored task. */
   get mayLeave(): boolean {
-    return this.executor.leavesWork?.({ task: this.live.committed, message: this.message }) ?? false;
+    return this.executor.leavesWork?.({ ...this.about, task: this.live.committed }) ?? false;
   }
 
   get stopped(): boolean {
@@ -122,7 +122,7 @@ export class ActiveRun implements Begun {
   }
 
   private async work(run: TaskRun): Promise<void> {
-    await this.attempt(run).catch((error: unknown) => {
+    await this.runExecutor(run).catch((error: unknown) => {
       if (!this.live.refusal) throw error;
     });
     if (!this.live.refusal) return;
@@ -132,15 +132,14 @@ export class ActiveRun implements Begun {
     await this.live.save();
   }
 
-  private async attempt(run: TaskRun): Promise<void> {
+  private async runExecutor(run: TaskRun): Promise<void> {
     try {
       await this.consume(this.executor.execute(run));
       if (!this.live.atRest && !this.stopped && !this.reply)
         throw new RialtoError('internal', { message: 'the agent stopped without an answer' });
     } catch (error) {
       if (this.stopped || this.live.atRest || this.live.lost || this.live.refusal) return;
-      // An error of the gateway itself says nothing about the work: the task stays open, and the next run continues it
-      // (F20).
+      // An error of the gateway itself says nothing about the work: the task stays open, and the next run continues it.
       const known = RialtoError.from(error);
       if (this.live.isStored && known.code === 'unavailable') throw error;
       this.error = known;
@@ -199,6 +198,9 @@ export function flawOf({ code }: RialtoError): string {
   return `${code}: ${errorCodes[code].title}`;
 }
 
+/** Errors of a task that did no work. It is rejected, not failed (abuse case 17). */
+const rejecting: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['denied', 'tool_changed', 'approval_required']);
+
 /**
  * The update that ends a task with an error: with the error's message when that is public, else with a generic text
  * (AN-22).
@@ -207,8 +209,7 @@ export function failure(error: unknown): Extract<TaskUpdate, { status: unknown }
   const known = RialtoError.from(error);
   const text = errorCodes[known.code].public ? storableText(known.message, 1_000) : 'the agent failed';
   const { code } = known;
-  // A denied task did no work, so it is rejected, not failed (abuse case 17).
-  const state = code === 'denied' || code === 'tool_changed' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
+  const state = rejecting.has(code) ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
   const metadata = { errorCode: code, ...(code === 'outcome_unknown' && { ambiguous: true }) };
   return { status: { state, message: { parts: [{ text }], metadata } } };
 }

@@ -35,7 +35,7 @@ export class TaskWatchSweeper implements Sweeper, OnModuleInit {
   }
 
   onModuleInit(): void {
-    this.metrics.waits('tasks', () => this.leases.waiting());
+    this.metrics.waits('tasks', () => this.leases.countWaiting());
   }
 
   async sweep(): Promise<void> {

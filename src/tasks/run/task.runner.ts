@@ -1,23 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
-import { RialtoError } from '../../kernel/errors.js';
-import type { TaskId } from '../../kernel/ids.js';
 import type { Notice } from '../../kernel/notices.js';
-import { Semaphore } from '../../kernel/semaphore.js';
-import { VerbBus } from '../../kernel/verb-bus.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
-import { Metrics } from '../../platform/telemetry/metrics.js';
 import { TaskAgents } from '../../registry/task-agents.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import type { TaskExecutor } from '../executor.port.js';
-import { LiveTask } from '../lifecycle/live-task.js';
-import { LiveTasks } from '../lifecycle/live-tasks.js';
+import type { LiveTask } from '../lifecycle/live-task.js';
+import { leaseMs, renewMs, senderKey, TaskLeases, type Waiters } from '../storage/task-lease.store.js';
+import { TaskStore } from '../storage/task.store.js';
 import { TaskExecutors } from '../task-executors.js';
-import { leaseMs, renewMs, senderKey, type Claimed, type Waiters } from '../storage/task-lease.store.js';
-import { ActiveRun, attemptsSpent, failure, flawOf, newestMessage, senderGone, type Begun } from './task-run.js';
-import { placeOf, submission } from '../task-verbs.js';
+import { ActiveRun, newestMessage } from './task-run.js';
+import { placeOf } from '../task-verbs.js';
 import type { StoredTask } from '../task.types.js';
 
 const drainMs = 20_000;
@@ -27,29 +22,22 @@ const maxEarlierMessages = 100;
  * do not wait for them.
  */
 const mostRuns = { org: 125, sender: 100 };
-/** Most claims at the same time. A claim in progress is not yet counted for its org. */
-const claimsAtOnce = 16;
 
-/**
- * Runs tasks in this process: those it has just received and those it claims. Renews their leases, stops runs, and
- * drains at shutdown.
- */
+/** Runs tasks in this process, renews their leases, stops runs, and drains at shutdown. */
 @Injectable()
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
   /** Number of runs in this process, by org and by sender. */
   private readonly runs = { org: new Map<string, number>(), sender: new Map<string, number>() };
-  private readonly claims = new Semaphore(claimsAtOnce);
   private draining?: Promise<void>;
   private readonly drained = new AbortController();
   private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
 
   constructor(
-    private readonly lives: LiveTasks,
     private readonly executors: TaskExecutors,
     private readonly agents: TaskAgents,
-    private readonly verbs: VerbBus,
-    private readonly metrics: Metrics,
+    private readonly store: TaskStore,
+    private readonly leases: TaskLeases,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -58,15 +46,25 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     return this.drained.signal;
   }
 
+  /** True when this process is stopping and begins no more tasks from the queue. */
+  get isDraining(): boolean {
+    return this.draining !== undefined;
+  }
+
+  /** True when this process is working on a task. */
+  isUnderWay(id: string): boolean {
+    return this.active.get(id)?.isUnderWay ?? false;
+  }
+
   executorOf(agent: PublishedAgent): TaskExecutor {
-    return this.executors.of(agent.executor.kind);
+    return this.executors.ofKind(agent.executor.kind);
   }
 
   /** Starts the run of a live task. The run continues when its caller stops waiting. @param saves as in ActiveRun. */
-  start(
-    live: LiveTask,
-    agent: PublishedAgent,
+  startRun(
     ctx: CallContext,
+    agent: PublishedAgent,
+    live: LiveTask,
     saves: boolean,
     executor: Pick<TaskExecutor, 'execute' | 'leavesWork' | 'rested'> = this.executorOf(agent),
   ): ActiveRun {
@@ -80,7 +78,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       agent,
       task,
       message: newestMessage(task),
-      earlier: () => this.lives.store.earlierMessages(task, maxEarlierMessages),
+      earlier: () => this.store.earlierMessages(task, maxEarlierMessages),
     };
     const onTrouble = (err: unknown): void => {
       this.log.warn({ err, taskId: task.id }, 'could not store a run; the task will be run again');
@@ -89,25 +87,25 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const active = new ActiveRun(live, executor, run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
     this.active.set(task.id, active);
-    this.count(task, 1);
+    this.countRun(task, 1);
     void active.ended.finally(() => {
-      this.count(task, -1);
+      this.countRun(task, -1);
       if (this.active.get(task.id) === active) this.active.delete(task.id);
       executor.rested?.(run);
     });
     // The request arrived before the shutdown signal. A run that has already replied needs no release.
-    if (this.over.aborted && !active.reply) void this.release([active]);
+    if (this.over.aborted && !active.reply) void this.releaseRuns([active]);
     return active;
   }
 
   /** Orgs and senders that have reached their limit of runs in this process. */
-  get waiting(): Waiters {
+  get saturated(): Waiters {
     const full = (kind: keyof typeof mostRuns): string[] =>
       [...this.runs[kind]].filter(([, runs]) => runs >= mostRuns[kind]).map(([key]) => key);
     return { orgs: full('org'), senders: full('sender') };
   }
 
-  private count({ orgId, principal }: StoredTask, by: 1 | -1): void {
+  private countRun({ orgId, principal }: StoredTask, by: 1 | -1): void {
     for (const [all, key] of [
       [this.runs.org, orgId],
       [this.runs.sender, senderKey(orgId, principal)],
@@ -118,54 +116,6 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     }
   }
 
-  /** Claims a due task and starts its run; undefined when another process has it or there is nothing to do. */
-  begin(id: TaskId, line = 0): Promise<Begun | undefined> {
-    return this.claims.run(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), line);
-  }
-
-  private async claim(id: TaskId): Promise<Begun | undefined> {
-    const claimed = await this.lives.leases.claim(id, this.waiting, this.active.get(id)?.isUnderWay);
-    if (!claimed) return undefined;
-    if (claimed.isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
-    const live = this.lives.claimed(claimed.task);
-    try {
-      const { agent, ctx } = await this.admit(claimed);
-      if (!this.draining) return this.start(live, agent, ctx, true);
-      // this process began to stop meanwhile; another one begins the task
-      await this.lives.leases.release(claimed.task);
-      return undefined;
-    } catch (error) {
-      const known = RialtoError.from(error);
-      const refusal = known.code === 'unavailable' ? 'dispatchFailed' : 'markedFailed';
-      if (refusal === 'dispatchFailed') await this.lives.leases.release(claimed.task);
-      else {
-        live.apply(failure(error));
-        await live.save();
-      }
-      return { live, ended: Promise.resolve(), flaw: flawOf(known), refusal };
-    }
-  }
-
-  /** Checks a claimed task before its run: rules may have changed since it was accepted (abuse case 17). */
-  private async admit(claimed: Claimed): Promise<{ agent: PublishedAgent; ctx: CallContext }> {
-    const { task } = claimed;
-    const spent = attemptsSpent(claimed);
-    if (spent) throw spent;
-    const found = await this.agents.of(task);
-    if (!found)
-      throw new RialtoError('not_found', {
-        message: 'the agent of this task is gone: its registration or publication was removed',
-      });
-    const { agent, isAdopted } = found;
-    const ctx = contextOf(task, agent);
-    const principal = await this.agents.senderOf(task, agent.org);
-    if (!principal) throw senderGone();
-    // For a call to a registered agent, its executor checks the permission before each poll.
-    if (!isAdopted && !(await this.verbs.permits(submission({ ...ctx, principal }, agent))))
-      throw new RialtoError('denied', { message: 'the sender of the task may no longer use this agent' });
-    return { agent, ctx: { ...ctx, principal } };
-  }
-
   @OnNotice('task.cancel-wished')
   cancelWished({ taskId }: Notice<'task.cancel-wished'>): void {
     this.active.get(taskId)?.stop('canceled');
@@ -174,7 +124,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   /** Ends the outside work of a task after its cancel was committed. */
   async abandon(ctx: CallContext, task: StoredTask): Promise<void> {
     try {
-      const found = await this.agents.of(task);
+      const found = await this.agents.agentOf(task);
       if (!found) return;
       const { agent } = found;
       const run = { ctx: { ...ctx, signal: undefined }, agent, task, message: newestMessage(task) };
@@ -196,7 +146,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 
   /** Waits a bounded time for active runs, then releases them, so that other processes continue them. */
   private async drain(): Promise<void> {
-    await this.release([...this.active.values()].filter((run) => run.mayLeave));
+    await this.releaseRuns([...this.active.values()].filter((run) => run.mayLeave));
     const late = sleep(drainMs, true, { ref: false });
     // A request that arrived before the shutdown signal may begin a run after it.
     for (let isLate = false; this.active.size > 0 && !isLate;) {
@@ -204,7 +154,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       isLate = await Promise.race([ended.then(() => false), late]);
     }
     this.drained.abort();
-    await this.release([...this.active.values()]);
+    await this.releaseRuns([...this.active.values()]);
   }
 
   /**
@@ -214,7 +164,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private async releaseWithRetries(live: LiveTask): Promise<void> {
     for (let pauseMs = 100; pauseMs < leaseMs && live.isStored && !this.draining; pauseMs *= 2) {
       await sleep(pauseMs, undefined, { ref: false });
-      const done = await this.lives.leases.release(live.task).then(
+      const done = await this.leases.release(live.task).then(
         () => true,
         () => false,
       );
@@ -222,32 +172,19 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     }
   }
 
-  private async release(runs: readonly ActiveRun[]): Promise<void> {
+  private async releaseRuns(runs: readonly ActiveRun[]): Promise<void> {
     for (const run of runs) run.stop('stopping');
-    await Promise.allSettled(runs.map(({ live }) => live.save().then(() => this.lives.leases.release(live.task))));
+    await Promise.allSettled(runs.map(({ live }) => live.save().then(() => this.leases.release(live.task))));
   }
 
   private async renew(): Promise<void> {
     const held = [...this.active.values()].filter(({ live }) => live.isStored && !live.atRest);
     if (held.length === 0) return;
     try {
-      const renewed = await this.lives.leases.renew(held.map(({ live }) => live.task.id));
+      const renewed = await this.leases.renew(held.map(({ live }) => live.task.id));
       for (const run of held) if (!renewed.has(run.live.task.id) && !run.live.atRest) run.stop('lost');
     } catch (err) {
       this.log.warn({ err }, 'could not renew leases; other processes take over when they expire');
     }
   }
-}
-
-/** The caller context for work after the request is over. */
-function contextOf(task: Claimed['task'], agent: PublishedAgent): CallContext {
-  const { id: requestId, principal, depth, lineage } = task;
-  return {
-    org: agent.org,
-    principal,
-    surface: 'system',
-    requestId,
-    depth,
-    ...(lineage && { lineage, trace: lineage.trace }),
-  };
 }

@@ -1,13 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DueSweep } from '../../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
-import { QueueState } from '../../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics, type SweepOutcome } from '../../platform/telemetry/metrics.js';
-import { LiveTasks } from '../lifecycle/live-tasks.js';
 import type { DueTask } from '../storage/task-lease.store.js';
+import { TaskClaimer } from './task-claimer.js';
+import { TaskJobs } from './task-jobs.js';
 import type { Begun } from './task-run.js';
-import { TaskRunner } from './task.runner.js';
 
 /**
  * Milliseconds that the normal enqueue of a due task may take; a sweep before that would add a second job for nothing.
@@ -21,16 +20,16 @@ export class TaskSweeper implements Sweeper {
   readonly everyMs = 1_000;
   private readonly due: DueSweep<DueTask>;
 
-  constructor(lives: LiveTasks, runner: TaskRunner, state: QueueState, metrics: Metrics, @Inject(LOGGER) log: Logger) {
+  constructor(claimer: TaskClaimer, jobs: TaskJobs, metrics: Metrics, @Inject(LOGGER) log: Logger) {
     this.due = new DueSweep<DueTask>(
       {
         kind: 'tasks',
-        find: (limit) => lives.leases.findDue(limit, runner.waiting, enqueueMs),
+        find: (limit) => claimer.findDue(limit, enqueueMs),
         keyOf: ({ id }) => id,
         isOrphan: ({ isOrphan }) => isOrphan,
-        ring: ({ id }) => lives.enqueue(id),
-        run: async ({ id }) => outcomeOf(await runner.begin(id)),
-        isHeld: () => state.isHeld('task.execute'),
+        ring: ({ id }) => jobs.enqueue(id),
+        run: async ({ id }) => outcomeOf(await claimer.beginTask(id)),
+        isHeld: () => jobs.isHeld(),
       },
       metrics,
       log,

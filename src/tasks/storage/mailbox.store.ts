@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
 import { isFree, Presence } from '../../platform/database/presence.js';
+import { later } from '../../platform/database/sql.js';
 import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
 import { lastsSince, type Claimed } from './task-lease.store.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
@@ -12,11 +13,9 @@ import type { Hold } from './task-writer.js';
  * an external worker. An external worker cannot renew its lease while the database is unavailable, so `trust` applies
  * to it too.
  */
-const isWaiting = (
-  self: string,
-  trust: string,
-): string => `t.next_at is not null and t.status_state in ('submitted', 'working')
-  and ${isFree('t', { self, trust })}`;
+const isWaiting = `t.next_at is not null
+  and t.status_state in ('submitted', 'working')
+  and ${isFree('t', { self: ':self', trust: ':trust' })}`;
 const holderWasLost = 'lease_until is not null and lease_owner is null';
 
 /**
@@ -46,13 +45,24 @@ export class MailboxStore {
   async lease(agentId: string): Promise<Claimed | undefined> {
     const rows = await this.pg.rows<TaskRow & { crashes: number }>(
       'mailbox-lease',
-      `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond',
-         lease_epoch = lease_epoch + 1, next_at = now() + ${mailboxWaitMs} * interval '1 millisecond',
-         crashes = crashes + (case when ${holderWasLost} then 1 else 0 end), updated_at = now()
-       where t.id = (select t.id from a2a_tasks t where t.agent_id = $1 and ${isWaiting('$2', '$3')}
-         order by t.created_at, t.id limit 1 for update skip locked)
-       returning ${taskColumns}, t.crashes`,
-      [agentId, this.presence.id, this.presence.trust],
+      `
+      update a2a_tasks t
+      set lease_owner = :self,
+        lease_until = ${later(mailboxLeaseMs)},
+        lease_epoch = lease_epoch + 1,
+        next_at = ${later(mailboxWaitMs)},
+        crashes = crashes + (case when ${holderWasLost} then 1 else 0 end),
+        updated_at = now()
+      where t.id = (
+        select t.id
+        from a2a_tasks t
+        where t.agent_id = :agentId and ${isWaiting}
+        order by t.created_at, t.id
+        limit 1
+        for update skip locked
+      )
+      returning ${taskColumns()}, t.crashes`,
+      { agentId, self: this.presence.id, trust: this.presence.trust },
     );
     const [task] = await this.tasks.fold(rows);
     return task && { task, crashes: rows[0]!.crashes };
@@ -62,9 +72,11 @@ export class MailboxStore {
   async handedOut({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
     await this.pg.rows(
       'mailbox-handed-out',
-      `update a2a_tasks set lease_owner = null, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond'
-       where id = $1 and lease_epoch = $2 and lease_owner = $3`,
-      [id, epoch, this.presence.id],
+      `
+      update a2a_tasks
+      set lease_owner = null, lease_until = ${later(mailboxLeaseMs)}
+      where id = :id and lease_epoch = :epoch and lease_owner = :self`,
+      { id, epoch, self: this.presence.id },
     );
   }
 
@@ -72,8 +84,11 @@ export class MailboxStore {
   async takenBack({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
     await this.pg.rows(
       'mailbox-taken-back',
-      'update a2a_tasks set lease_owner = null, lease_until = null where id = $1 and lease_epoch = $2 and lease_owner = $3',
-      [id, epoch, this.presence.id],
+      `
+      update a2a_tasks
+      set lease_owner = null, lease_until = null
+      where id = :id and lease_epoch = :epoch and lease_owner = :self`,
+      { id, epoch, self: this.presence.id },
     );
   }
 
@@ -81,8 +96,11 @@ export class MailboxStore {
   async leftMs(taskId: string): Promise<number> {
     const [row] = await this.pg.rows<{ left: number }>(
       'mailbox-left',
-      `select ceil(${mailboxWaitMs} - extract(epoch from now() - ${lastsSince}) * 1000)::float8 as left from a2a_tasks t where t.id = $1`,
-      [taskId],
+      `
+      select ceil(${mailboxWaitMs} - extract(epoch from now() - ${lastsSince}) * 1000)::float8 as left
+      from a2a_tasks t
+      where t.id = :taskId`,
+      { taskId },
     );
     return row?.left ?? mailboxWaitMs;
   }
@@ -91,8 +109,11 @@ export class MailboxStore {
   async filled(agentIds: readonly string[]): Promise<string[]> {
     const rows = await this.pg.rows<{ id: string }>(
       'mailbox-filled',
-      `select distinct t.agent_id as id from a2a_tasks t where t.agent_id = any($1::uuid[]) and ${isWaiting('$2', '$3')}`,
-      [agentIds, this.presence.id, this.presence.trust],
+      `
+      select distinct t.agent_id as id
+      from a2a_tasks t
+      where t.agent_id = any(:agentIds::uuid[]) and ${isWaiting}`,
+      { agentIds, self: this.presence.id, trust: this.presence.trust },
     );
     return rows.map(({ id }) => id);
   }

@@ -38,7 +38,7 @@ export class OpenTasks {
   constructor(private readonly most: { readonly perOrg: number; readonly all: number }) {}
 
   /** The limit that is reached; undefined when the org may open one more task. @param now of a monotonic clock. */
-  full(org: string, now: number): 'org' | 'all' | undefined {
+  reachedLimit(org: string, now: number): 'org' | 'all' | undefined {
     if (sum(tallyOf(this.orgs, org, now)) >= this.most.perOrg) return 'org';
     return sum(tallyOf(this.orgs, everybody, now)) >= this.most.all ? 'all' : undefined;
   }
@@ -52,46 +52,53 @@ export class OpenTasks {
   }
 
   /** Adds a task that is not stored yet. */
-  opened(origin: Whose, now: number): void {
+  addUnstored(origin: Whose, now: number): void {
     tallyOf(this.senders, origin.sender, now);
-    this.add(origin, { since: 1, underWay: 1 });
+    this.addCounts(origin, { since: 1, underWay: 1 });
   }
 
-  /** Call for each `opened` task when its row is stored, or when it was not created: a count can see it from now on. */
+  /** Call for each task of `addUnstored` when its row is stored, or was not created: a count can see it from now on. */
   arrived(origin: Whose): void {
-    this.add(origin, { underWay: -1 });
+    this.addCounts(origin, { underWay: -1 });
   }
 
-  /** Call for each `opened` task that is no longer open, whether a count has seen it or not. */
+  /** Call for each task of `addUnstored` that is no longer open, whether a count has seen it or not. */
   ended(origin: Whose): void {
-    this.add(origin, { since: -1 });
+    this.addCounts(origin, { since: -1 });
   }
 
   /**
    * The orgs to count, those of them to count by sender too, and a function that applies the counts. Tasks that were
    * opened during the count, or had no row before it, stay added.
    */
-  toCount(now: number): { orgs: string[]; backlogs: string[]; take: (counts: ReadonlyMap<string, number>) => void } {
+  toCount(now: number): {
+    orgs: string[];
+    backlogs: string[];
+    applyCounts: (counts: ReadonlyMap<string, number>) => void;
+  } {
     for (const tallies of [this.orgs, this.senders])
       for (const [key, { askedAt }] of tallies) if (now - askedAt > rememberedMs) tallies.delete(key);
     const before = [...this.orgs, ...this.senders].map(
       ([key, tally]) => [key, tally, tally.since - tally.underWay] as const,
     );
-    const take = (counts: ReadonlyMap<string, number>): void => {
+    const applyCounts = (counts: ReadonlyMap<string, number>): void => {
       for (const [key, tally, since] of before) {
         tally.counted = counts.get(key) ?? 0;
         tally.since -= since;
       }
     };
     const orgs = [...this.orgs.keys()].filter((key) => key !== everybody);
-    return { orgs, backlogs: orgs.filter((org) => this.hasBacklog(org)), take };
+    return { orgs, backlogs: orgs.filter((org) => this.hasBacklog(org)), applyCounts };
   }
 
   private hasBacklog(org: string): boolean {
     return sum(this.orgs.get(org)) >= backlogFrom;
   }
 
-  private add({ org, sender }: Whose, { since = 0, underWay = 0 }: Partial<Pick<Tally, 'since' | 'underWay'>>): void {
+  private addCounts(
+    { org, sender }: Whose,
+    { since = 0, underWay = 0 }: Partial<Pick<Tally, 'since' | 'underWay'>>,
+  ): void {
     for (const tally of [this.orgs.get(org), this.orgs.get(everybody), this.senders.get(sender)]) {
       if (!tally) continue;
       tally.since += since;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Artifact } from '../../protocol/a2a/model.js';
 import { terminalStates } from '../../protocol/a2a/states.js';
 import type { Said, TaskUpdate } from '../executor.port.js';
-import { bodyFromStore, bodyToStore, type StoredBody } from './stored-event.js';
+import { bodyFromStore, eventsOfRows, rowToStore, type EventsRow } from './stored-event.js';
 import { applyUpdate, openTask, type Moved } from '../lifecycle/task.lifecycle.js';
 import type { NumberedEvent, StoredTask } from '../task.types.js';
 
@@ -34,8 +34,8 @@ function lifeOf(updates: readonly Update[]): { task: StoredTask; events: Numbere
   return { task: moved.task, events };
 }
 
-const stored = (task: StoredTask, event: NumberedEvent, isNew = true): StoredBody =>
-  JSON.parse(JSON.stringify(bodyToStore(task, event, isNew))) as StoredBody;
+const copy = <Value>(value: Value) => JSON.parse(JSON.stringify(value)) as Value;
+const stored = (task: StoredTask, events: readonly NumberedEvent[]): EventsRow => copy(rowToStore(task, events, true));
 
 const end: Update = { status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: words }] } } };
 
@@ -43,9 +43,9 @@ describe('the events of a task that one commit creates and ends', () => {
   it('hold nothing that the row of the task holds', () => {
     const artifact = { artifactId: 'x', parts: [{ text: words }] };
     const { task, events } = lifeOf([{ status: { state: 'TASK_STATE_WORKING' } }, { artifact, lastChunk: true }, end]);
-    const bodies = events.map((event) => stored(task, event));
-    expect(bodies).toEqual(bodies.map(() => ({ besideTask: expect.anything() })));
-    expect(JSON.stringify(bodies)).not.toContain(words);
+    const row = stored(task, events);
+    expect(row).toEqual({ first_seq: 1, seq: 4, body: events.map(() => ({ besideTask: expect.anything() })) });
+    expect(JSON.stringify(row)).not.toContain(words);
   });
 
   it('are restored unchanged for any sequence of updates', () => {
@@ -65,21 +65,30 @@ describe('the events of a task that one commit creates and ends', () => {
     fc.assert(
       fc.property(fc.array(update, { maxLength: 12 }), last, (updates, ending) => {
         const { task, events } = lifeOf([...updates, ending]);
-        const row = JSON.parse(JSON.stringify(task)) as StoredTask;
-        for (const event of events)
-          expect(JSON.parse(JSON.stringify(bodyFromStore(row, stored(task, event))))).toEqual(
-            JSON.parse(JSON.stringify(event.body)),
-          );
+        const read = eventsOfRows([stored(task, events)]);
+        expect(copy(read.map(({ seq, body }) => ({ seq, body: bodyFromStore(copy(task), body) })))).toEqual(
+          copy(events),
+        );
       }),
     );
   });
 });
 
-it('stores an event unchanged when its task continues or existed before', () => {
+it('stores events unchanged when their task continues or existed before', () => {
   const { task, events } = lifeOf([{ status: { state: 'TASK_STATE_WORKING' } }]);
-  expect(events.map((event) => bodyToStore(task, event, true))).toEqual(events.map(({ body }) => body));
-  const ended = lifeOf([end]);
-  expect(ended.events.map((event) => bodyToStore(ended.task, event, false))).toEqual(
-    ended.events.map(({ body }) => body),
+  const bodies = events.map(({ body }) => body);
+  expect(rowToStore(task, events, true)).toEqual({ first_seq: 1, seq: 2, body: bodies });
+  const { task: ended, events: all } = lifeOf([end]);
+  expect(rowToStore(ended, all.slice(1), false)).toEqual({ first_seq: null, seq: 2, body: all[1]!.body });
+});
+
+it('reads the same events from any commits, from any number to any other', () => {
+  const { task, events } = lifeOf(Array.from({ length: 9 }, () => ({ status: { state: 'TASK_STATE_WORKING' } })));
+  fc.assert(
+    fc.property(fc.subarray(events.slice(1)), fc.nat(12), fc.nat(12), (commits, after, until) => {
+      const starts = [0, ...commits.map(({ seq }) => seq - 1), events.length];
+      const rows = starts.slice(1).map((next, index) => rowToStore(task, events.slice(starts[index], next), false));
+      expect(eventsOfRows(rows, { after, until })).toEqual(events.filter(({ seq }) => seq > after && seq <= until));
+    }),
   );
 });

@@ -4,8 +4,8 @@ import { terminalStates, type TaskState } from '../../protocol/a2a/states.js';
 import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
- * A task that ends in the commit that creates it never changes again, so its events need not repeat the content of its
- * row (docs/decisions/0005). Pure.
+ * The events of one commit are one row of the log. A task that ends in the commit that creates it never changes again,
+ * so its events need not repeat the content of its row (docs/decisions/0005). Pure.
  */
 
 /** The content of an event that the row of its task does not have. Times are ISO 8601. */
@@ -23,11 +23,45 @@ type Remainder =
 /** The stored body of an event: the event, or only the part of it that the row of its task does not hold. */
 export type StoredBody = StreamResponse | { readonly besideTask: Remainder };
 
+/** A row of the log: the events of one commit, in order. */
+export interface EventsRow {
+  /** Number of the first event; null for a single event. */
+  readonly first_seq: number | null;
+  /** Number of the last event. */
+  readonly seq: number;
+  /** A single event, or a list of events. */
+  readonly body: StoredBody | readonly StoredBody[];
+}
+
+/**
+ * The row for the events of a commit, at least one. @param task as the commit leaves it. @param isNew true when the
+ * commit creates the task.
+ */
+export function rowToStore(task: StoredTask, events: readonly NumberedEvent[], isNew: boolean): EventsRow {
+  const bodies = events.map((event) => bodyToStore(task, event, isNew));
+  const [{ seq: first }, { seq }] = [events[0]!, events.at(-1)!];
+  return bodies.length === 1 ? { first_seq: null, seq, body: bodies[0]! } : { first_seq: first, seq, body: bodies };
+}
+
+/** The numbered bodies of rows, in order, as far as their numbers are above `after` and at most `until`. */
+export function eventsOfRows(
+  rows: readonly EventsRow[],
+  { after = 0, until = Infinity }: { after?: number; until?: number } = {},
+): { seq: number; body: StoredBody }[] {
+  return rows
+    .flatMap(({ first_seq: first, seq, body }) =>
+      first === null
+        ? [{ seq, body: body as StoredBody }]
+        : (body as readonly StoredBody[]).map((one, index) => ({ seq: first + index, body: one })),
+    )
+    .filter(({ seq }) => seq > after && seq <= until);
+}
+
 /**
  * The body to store for an event. @param task as the commit leaves it. @param isNew true when the commit creates the
  * task.
  */
-export function bodyToStore(task: StoredTask, { body }: NumberedEvent, isNew: boolean): StoredBody {
+function bodyToStore(task: StoredTask, { body }: NumberedEvent, isNew: boolean): StoredBody {
   const besideTask = isNew && terminalStates.has(task.state) ? remainderOf(task, body) : undefined;
   return besideTask ? { besideTask } : body;
 }

@@ -5,6 +5,7 @@ import { GroupCommit } from '../../platform/database/group-commit.js';
 import { textByKey, timeByKey } from '../../platform/database/by-key.js';
 import { Pg } from '../../platform/database/pg.js';
 import { isFree, Presence } from '../../platform/database/presence.js';
+import { ago, later } from '../../platform/database/sql.js';
 import { backlogFrom, everybody } from './open-tasks.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
 import { mostCounted, type Waiting } from '../../platform/telemetry/metrics.js';
@@ -17,15 +18,35 @@ export const renewMs = 3_000;
 /** Time at which a task entered its state, by the clock of the database. */
 export const lastsSince = 'coalesce(t.status_since, t.created_at)';
 const isDue = `t.next_at <= now() and t.status_state in ('submitted', 'working')`;
+const isFreeNow = isFree('t', { self: ':self', trust: ':trust' });
 const isDueByKey = `${timeByKey('t.next_at')} <= now() and ${textByKey('t.status_state')} in ('submitted', 'working')`;
 
 /** Orgs with open tasks, found with one index step for each. */
-const openOrgs = `with recursive step as (
-    (select t.org_id from a2a_tasks t where t.next_at is not null order by t.org_id limit 1)
+const openOrgs = `
+  with recursive step as (
+    (
+      select t.org_id
+      from a2a_tasks t
+      where t.next_at is not null
+      order by t.org_id
+      limit 1
+    )
     union all
-    select (select t.org_id from a2a_tasks t where t.next_at is not null and t.org_id > step.org_id order by t.org_id limit 1)
-    from step where step.org_id is not null),
-  org as (select org_id from step where org_id is not null)`;
+    select (
+      select t.org_id
+      from a2a_tasks t
+      where t.next_at is not null and t.org_id > step.org_id
+      order by t.org_id
+      limit 1
+    )
+    from step
+    where step.org_id is not null
+  ),
+  org as (
+    select org_id
+    from step
+    where org_id is not null
+  )`;
 /** How many tasks of an org a query reads to group them by sender. */
 const firstOfBacklog = 1_000;
 /** Fewest tasks that a sweep takes for each org, for any number of orgs. */
@@ -68,7 +89,7 @@ export interface DueTask {
   readonly isOrphan: boolean;
 }
 
-/** Claims, renews and releases the leases of tasks, by the clock of the database (reliability 4.3). */
+/** Claims, renews and releases the leases of tasks, by the clock of the database. */
 @Injectable()
 export class TaskLeases {
   private readonly claims = new GroupCommit((requests: ClaimRequest[]) => this.claimAll(requests), {
@@ -80,11 +101,6 @@ export class TaskLeases {
     private readonly presence: Presence,
     private readonly tasks: TaskStore,
   ) {}
-
-  /** The presence id of this process. */
-  get holder(): number {
-    return this.presence.id;
-  }
 
   /**
    * Claims a due task that has no holder, with the next epoch. Returns undefined when there is no such task of this id,
@@ -102,27 +118,42 @@ export class TaskLeases {
    */
   private async claimAll(requests: readonly ClaimRequest[]): Promise<(Claimed | undefined)[]> {
     const { waiting } = requests.at(-1)!;
-    const rows = await this.pg.rows<TaskRow & { crashes: number; taken_over: boolean }>(
+    const rows = await this.pg.rows<TaskRow & { crashes: number; isTakenOver: boolean }>(
       'task-claim',
-      `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = t.lease_epoch + 1,
-         crashes = t.crashes + (case when t.lease_until is null or t.lease_owner = $2 then 0 else 1 end), updated_at = now()
-       from (select b.id, b.lease_until, b.lease_owner from a2a_tasks b where b.id = any($1::uuid[]) for update skip locked) before
-       where t.id = before.id and ${isDueByKey} and ${isFree('t', { self: '$2', trust: '$5' })} and t.org_id <> all($3::uuid[]) and ${senderOf} <> all($6::text[])
-         and (t.lease_owner is distinct from $2 or t.id <> all($4::uuid[]))
-       returning ${taskColumns}, t.crashes, before.lease_until is not null and before.lease_owner is distinct from $2 as taken_over`,
-      [
-        requests.map(({ id }) => id),
-        this.presence.id,
-        waiting.orgs,
-        requests.filter(({ isOurs }) => isOurs).map(({ id }) => id),
-        this.presence.trust,
-        waiting.senders,
-      ],
+      `
+      update a2a_tasks t
+      set lease_owner = :self,
+        lease_until = ${later(leaseMs)},
+        lease_epoch = t.lease_epoch + 1,
+        crashes = t.crashes + (case when t.lease_until is null or t.lease_owner = :self then 0 else 1 end),
+        updated_at = now()
+      from (
+        select b.id, b.lease_until, b.lease_owner
+        from a2a_tasks b
+        where b.id = any(:ids::uuid[])
+        for update skip locked
+      ) before
+      where t.id = before.id
+        and ${isDueByKey}
+        and ${isFreeNow}
+        and t.org_id <> all(:waitingOrgs::uuid[])
+        and ${senderOf} <> all(:waitingSenders::text[])
+        and (t.lease_owner is distinct from :self or t.id <> all(:ourIds::uuid[]))
+      returning ${taskColumns()}, t.crashes,
+        before.lease_until is not null and before.lease_owner is distinct from :self as "isTakenOver"`,
+      {
+        ids: requests.map(({ id }) => id),
+        ourIds: requests.filter(({ isOurs }) => isOurs).map(({ id }) => id),
+        waitingOrgs: waiting.orgs,
+        waitingSenders: waiting.senders,
+        self: this.presence.id,
+        trust: this.presence.trust,
+      },
     );
     const tasks = await this.tasks.fold(rows);
     const claimed = new Map(
       tasks.map((task, index) => {
-        const { crashes, taken_over: isTakenOver } = rows[index]!;
+        const { crashes, isTakenOver } = rows[index]!;
         return [task.id, { task, crashes, isTakenOver }] as const;
       }),
     );
@@ -133,9 +164,12 @@ export class TaskLeases {
   async renew(ids: readonly string[]): Promise<Set<string>> {
     const rows = await this.pg.rows<{ id: string }>(
       'task-renew',
-      `update a2a_tasks t set lease_until = now() + ${leaseMs} * interval '1 millisecond'
-       where t.id = any($1::uuid[]) and t.lease_owner = $2 returning t.id`,
-      [ids, this.presence.id],
+      `
+      update a2a_tasks t
+      set lease_until = ${later(leaseMs)}
+      where t.id = any(:ids::uuid[]) and t.lease_owner = :self
+      returning t.id`,
+      { ids, self: this.presence.id },
     );
     return new Set(rows.map(({ id }) => id));
   }
@@ -144,8 +178,11 @@ export class TaskLeases {
   async release({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
     await this.pg.rows(
       'task-release',
-      `update a2a_tasks set lease_owner = null, lease_until = null, next_at = now() where id = $1 and lease_epoch = $2 and lease_owner = $3`,
-      [id, epoch, this.presence.id],
+      `
+      update a2a_tasks
+      set lease_owner = null, lease_until = null, next_at = now()
+      where id = :id and lease_epoch = :epoch and lease_owner = :self`,
+      { id, epoch, self: this.presence.id },
     );
   }
 
@@ -156,10 +193,24 @@ export class TaskLeases {
   findOverdue(most: { queued: number; working: number }, limit: number): Promise<{ id: TaskId; state: string }[]> {
     return this.pg.rows<{ id: TaskId; state: string }>(
       'task-overdue',
-      `select t.id, t.status_state as state from a2a_tasks t where t.next_at is not null and (
-         (t.status_state = 'submitted' and t.next_at <= now() and ${lastsSince} < now() - $1 * interval '1 millisecond')
-         or (t.status_state = 'working' and t.next_at < now() + interval '1 hour' and ${lastsSince} < now() - $2 * interval '1 millisecond')) order by t.next_at limit $3`,
-      [most.queued, most.working, limit],
+      `
+      select t.id, t.status_state as state
+      from a2a_tasks t
+      where t.next_at is not null
+        and (
+          (
+            t.status_state = 'submitted'
+            and t.next_at <= now()
+            and ${lastsSince} < ${ago(':queued')}
+          ) or (
+            t.status_state = 'working'
+            and t.next_at < now() + interval '1 hour'
+            and ${lastsSince} < ${ago(':working')}
+          )
+        )
+      order by t.next_at
+      limit :limit`,
+      { queued: most.queued, working: most.working, limit },
     );
   }
 
@@ -167,8 +218,14 @@ export class TaskLeases {
   async makeDueNow(id: TaskId): Promise<void> {
     await this.pg.rows(
       'task-hurry',
-      `update a2a_tasks t set next_at = now() where t.id = $1 and ${textByKey('t.status_state')} in ('submitted', 'working') and ${timeByKey('t.next_at', '-infinity')} > now() and ${isFree('t', { self: '$2', trust: '$3' })}`,
-      [id, this.presence.id, this.presence.trust],
+      `
+      update a2a_tasks t
+      set next_at = now()
+      where t.id = :id
+        and ${textByKey('t.status_state')} in ('submitted', 'working')
+        and ${timeByKey('t.next_at', '-infinity')} > now()
+        and ${isFreeNow}`,
+      { id, self: this.presence.id, trust: this.presence.trust },
     );
   }
 
@@ -176,22 +233,42 @@ export class TaskLeases {
   async isWaiting(id: TaskId): Promise<boolean> {
     const rows = await this.pg.rows(
       'task-waiting',
-      `select from a2a_tasks t where t.id = $1 and ${isDueByKey} and ${isFree('t', { self: '$2', trust: '$3' })}`,
-      [id, this.presence.id, this.presence.trust],
+      `
+      select
+      from a2a_tasks t
+      where t.id = :id and ${isDueByKey} and ${isFreeNow}`,
+      { id, self: this.presence.id, trust: this.presence.trust },
     );
     return rows.length > 0;
   }
 
   /** Number of due tasks without a holder, and the age of the oldest. */
-  async waiting(): Promise<Waiting> {
+  async countWaiting(): Promise<Waiting> {
     const [row] = await this.pg.rows<Waiting>(
       'task-waits',
-      `${openOrgs}
-       select (select count(*) from (select from a2a_tasks t where ${isDue} and ${isFree('t', { self: '$1', trust: '$2' })} limit ${mostCounted}) due)::int as count,
-         (select coalesce(extract(epoch from now() - min(oldest.next_at)), 0)::float8 from org cross join lateral (
-            select t.next_at from a2a_tasks t where t.org_id = org.org_id and ${isDue} and ${isFree('t', { self: '$1', trust: '$2' })} order by t.next_at limit 1
-          ) oldest) as "lagSeconds"`,
-      [this.presence.id, this.presence.trust],
+      `
+      ${openOrgs}
+      select (
+          select count(*)
+          from (
+            select
+            from a2a_tasks t
+            where ${isDue} and ${isFreeNow}
+            limit ${mostCounted}
+          ) due
+        )::int as count,
+        (
+          select coalesce(extract(epoch from now() - min(oldest.next_at)), 0)::float8
+          from org
+          cross join lateral (
+            select t.next_at
+            from a2a_tasks t
+            where t.org_id = org.org_id and ${isDue} and ${isFreeNow}
+            order by t.next_at
+            limit 1
+          ) oldest
+        ) as "lagSeconds"`,
+      { self: this.presence.id, trust: this.presence.trust },
     );
     return row!;
   }
@@ -205,17 +282,40 @@ export class TaskLeases {
   findDue(limit: number, waiting = noWaiters, forMs = 0): Promise<DueTask[]> {
     return this.pg.rows<DueTask>(
       'task-due',
-      `${openOrgs}
-       select due.id, due."isOrphan" from org cross join lateral (
-         select turns.*, row_number() over (order by turns.turn, turns.next_at) as place from (
-           select first.*, row_number() over (partition by first.owner order by first.next_at) as turn from (
-             select t.id, t.owner, t.next_at, t.lease_until is not null as "isOrphan"
-             from a2a_tasks t where t.org_id = org.org_id and ${isDue} and ${isFree('t', { self: '$3', trust: '$5' })}
-               and (t.lease_until is not null or t.next_at <= now() - $4 * interval '1 millisecond') and ${senderOf} <> all($6::text[])
-             order by t.next_at limit ${firstOfBacklog}) first) turns
-         order by place limit greatest($1::int / (select count(*) from org), ${leastPerOrg})
-       ) due where org.org_id <> all($2::uuid[]) order by due.place, due.next_at limit $1`,
-      [limit, waiting.orgs, this.presence.id, forMs, this.presence.trust, waiting.senders],
+      `
+      ${openOrgs}
+      select due.id, due."isOrphan"
+      from org
+      cross join lateral (
+        select turns.*, row_number() over (order by turns.turn, turns.next_at) as place
+        from (
+          select first.*, row_number() over (partition by first.owner order by first.next_at) as turn
+          from (
+            select t.id, t.owner, t.next_at, t.lease_until is not null as "isOrphan"
+            from a2a_tasks t
+            where t.org_id = org.org_id
+              and ${isDue}
+              and ${isFreeNow}
+              and (t.lease_until is not null or t.next_at <= ${ago(':forMs')})
+              and ${senderOf} <> all(:waitingSenders::text[])
+            order by t.next_at
+            limit ${firstOfBacklog}
+          ) first
+        ) turns
+        order by place
+        limit greatest(:limit::int / (select count(*) from org), ${leastPerOrg})
+      ) due
+      where org.org_id <> all(:waitingOrgs::uuid[])
+      order by due.place, due.next_at
+      limit :limit`,
+      {
+        limit,
+        forMs,
+        waitingOrgs: waiting.orgs,
+        waitingSenders: waiting.senders,
+        self: this.presence.id,
+        trust: this.presence.trust,
+      },
     );
   }
 
@@ -226,10 +326,14 @@ export class TaskLeases {
   async countNested(org: OrgId, agent: AgentId, owner: string, besideMs: number): Promise<number> {
     const [row] = await this.pg.rows<{ nested: number }>(
       'task-nested',
-      `select count(distinct floor(extract(epoch from created_at) * 1000 / $4))::int as nested from a2a_tasks
-       where org_id = $1 and agent_id = $2 and owner = $3
-         and (status_state = 'working' or status_state = 'submitted' and lease_owner is not null)`,
-      [org, agent, owner, besideMs],
+      `
+      select count(distinct floor(extract(epoch from created_at) * 1000 / :besideMs))::int as nested
+      from a2a_tasks
+      where org_id = :org
+        and agent_id = :agent
+        and owner = :owner
+        and (status_state = 'working' or status_state = 'submitted' and lease_owner is not null)`,
+      { org, agent, owner, besideMs },
     );
     return row!.nested;
   }
@@ -247,13 +351,44 @@ export class TaskLeases {
   ): Promise<Map<string, number>> {
     const rows = await this.pg.rows<{ org: string; open: number }>(
       'task-open',
-      `select o.org::text, (select count(*) from (select from a2a_tasks t where t.org_id = o.org and t.next_at is not null order by t.next_at limit $2) w)::int as open
-       from unnest($1::uuid[]) as o(org)
-       union all select '${everybody}', (select count(*) from (select from a2a_tasks t where t.next_at is not null order by t.org_id, t.next_at limit $3) w)::int
-       union all select w.sender, count(*)::int from unnest($4::uuid[]) as o(org) cross join lateral (
-         select ${senderOf} as sender from a2a_tasks t where t.org_id = o.org and t.next_at is not null order by t.next_at limit ${firstOfBacklog}
-       ) w group by w.sender having count(*) >= ${backlogFrom}`,
-      [orgs, most.perOrg, most.all, backlogs],
+      `
+      select o.org::text,
+        (
+          select count(*)
+          from (
+            select
+            from a2a_tasks t
+            where t.org_id = o.org and t.next_at is not null
+            order by t.next_at
+            limit :perOrg
+          ) w
+        )::int as open
+      from unnest(:orgs::uuid[]) as o(org)
+      union all
+      select '${everybody}',
+        (
+          select count(*)
+          from (
+            select
+            from a2a_tasks t
+            where t.next_at is not null
+            order by t.org_id, t.next_at
+            limit :all
+          ) w
+        )::int
+      union all
+      select w.sender, count(*)::int
+      from unnest(:backlogs::uuid[]) as o(org)
+      cross join lateral (
+        select ${senderOf} as sender
+        from a2a_tasks t
+        where t.org_id = o.org and t.next_at is not null
+        order by t.next_at
+        limit ${firstOfBacklog}
+      ) w
+      group by w.sender
+      having count(*) >= ${backlogFrom}`,
+      { orgs, backlogs, perOrg: most.perOrg, all: most.all },
     );
     return new Map(rows.map(({ org, open }) => [org, open]));
   }

@@ -10,7 +10,7 @@ export interface Breach {
   readonly inv: Invariant;
 }
 
-/** Checks the invariants of tasks in their rows (reliability 3.0). */
+/** Checks the invariants of tasks in their rows. */
 @Injectable()
 export class TaskWatchStore {
   constructor(private readonly pg: Pg) {}
@@ -23,17 +23,40 @@ export class TaskWatchStore {
   breaches(from: string): Promise<Breach[]> {
     return this.pg.rows<Breach>(
       'task-breaches',
-      `with sample as materialized (
-         select id, seq, next_at, status_state in ('completed', 'failed', 'canceled', 'rejected') as ended,
-           status_state in ('submitted', 'working') as open from a2a_tasks where id >= $1 order by id limit ${perSample}),
-       logs as (
-         select s.*, l.* from sample s cross join lateral (
-           select count(*) as events, max(e.seq) as last, count(*) filter (where e.terminal) as ends, max(e.seq) filter (where e.terminal) as ending
-           from a2a_task_events e where e.task_id = s.id) l)
-       select id, 'I1' as inv from logs where open and next_at is null
-       union all select id, 'I2' from logs where ended <> (ends = 1) or ending < last
-       union all select id, 'I3' from logs where events <> seq or last <> seq`,
-      [from],
+      `
+      with sample as materialized (
+        select id, seq, next_at,
+          status_state in ('completed', 'failed', 'canceled', 'rejected') as ended,
+          status_state in ('submitted', 'working') as open
+        from a2a_tasks
+        where id >= :from
+        order by id
+        limit ${perSample}
+      ),
+      logs as (
+        select s.*, l.*
+        from sample s
+        cross join lateral (
+          select coalesce(sum(e.seq - coalesce(e.first_seq, e.seq) + 1), 0) as events,
+            max(e.seq) as last,
+            count(*) filter (where e.terminal) as ends,
+            max(e.seq) filter (where e.terminal) as ending
+          from a2a_task_events e
+          where e.task_id = s.id
+        ) l
+      )
+      select id, 'I1' as inv
+      from logs
+      where open and next_at is null
+      union all
+      select id, 'I2'
+      from logs
+      where ended <> (ends = 1) or ending < last
+      union all
+      select id, 'I3'
+      from logs
+      where events <> seq or last <> seq`,
+      { from },
     );
   }
 }

@@ -3,9 +3,10 @@ import { textByKey } from '../../platform/database/by-key.js';
 import { GroupCommit } from '../../platform/database/group-commit.js';
 import { Pg } from '../../platform/database/pg.js';
 import { preparedName, rowExpressions, type RowChange } from '../../platform/database/row-writer.js';
+import { later } from '../../platform/database/sql.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
-import { bodyToStore } from './stored-event.js';
+import { interruptedStates, terminalStates, wordOf } from '../../protocol/a2a/states.js';
+import { rowToStore } from './stored-event.js';
 import type { EventSink } from '../event-sink.port.js';
 import { EventSinks } from '../event-sinks.js';
 import { type NumberedEvent, type StoredTask } from '../task.types.js';
@@ -43,9 +44,15 @@ export interface TaskChange {
   readonly key?: IdempotencyKey;
 }
 
-/** True when the artifacts of the row are up to date after the change: whenever no run can add to them. */
-function isAtRest({ task, hold }: TaskChange): boolean {
-  return hold.leaseOwner === undefined || terminalStates.has(task.state);
+/**
+ * The row holds the artifacts up to this event after a change. All, when the task ends or waits for its caller. None of
+ * the change, while a process of the gateway holds the task. While a worker outside has it, all whenever the log has
+ * doubled, so that a report costs the same however many were before it.
+ */
+export function foldedSeqAfter({ task, hold }: Pick<TaskChange, 'task' | 'hold'>): number {
+  const { state, seq, foldedSeq } = task;
+  if (terminalStates.has(state) || interruptedStates.has(state)) return seq;
+  return hold.leaseOwner === undefined && seq >= 2 * foldedSeq ? seq : foldedSeq;
 }
 
 /** Unique index that permits one terminal event for each task. */
@@ -70,7 +77,7 @@ export class TaskWriter {
     private readonly sinks: EventSinks,
     private readonly metrics: Metrics,
   ) {
-    this.group = new GroupCommit((batch) => this.flush(batch), {
+    this.group = new GroupCommit((batch) => this.writeBatch(batch), {
       keysOf: ({ task, key }) =>
         key ? [task.id, `${task.orgId} ${task.agentId} ${callerOf(task.principal)} ${key.key}`] : [task.id],
       laneOpensAt,
@@ -79,11 +86,11 @@ export class TaskWriter {
   }
 
   /** Returns true when the change is committed; false when the row had changed, or the key of a new task is in use. */
-  commit(change: TaskChange): Promise<boolean> {
+  commitInBatch(change: TaskChange): Promise<boolean> {
     return this.group.commit(change);
   }
 
-  private async flush(batch: TaskChange[]): Promise<boolean[]> {
+  private async writeBatch(batch: TaskChange[]): Promise<boolean[]> {
     const { name, text, values } = composeTaskStatement(batch, this.sinks.all);
     const rows = await this.pg.rows<{ id: string }>(name, text, values).catch((error: unknown) => {
       if ((error as { constraint?: string }).constraint === onlyEnd)
@@ -115,7 +122,10 @@ function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly Even
     parts.add('e', insertEvents, events);
     // Sinks see changed tasks only: a row that refers to a new task, even one that this statement inserts, is not
     // visible to it yet.
-    const appended = '(select e.task_id, u.org_id, e.seq from e join u on u.id = e.task_id)';
+    const appended = `(
+      select e.task_id, u.org_id, generate_series(e.first_seq, e.seq) as seq
+      from e
+      join u on u.id = e.task_id)`;
     if (moved.length > 0) for (const sink of sinks) parts.with(`sink_${sink.name}`, sink.sql(appended), sink.name);
   }
   parts.addRows(
@@ -127,7 +137,7 @@ function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly Even
     batch.flatMap(({ rows }) => rows ?? []),
     ofChanged,
   );
-  return parts.finish('select id from ok');
+  return parts.compose('select id from ok');
 }
 
 class Statement {
@@ -153,7 +163,7 @@ class Statement {
     this.values.push(...more.values);
   }
 
-  finish(select: string): { name: string; text: string; values: string[] } {
+  compose(select: string): { name: string; text: string; values: string[] } {
     const text = `with ${this.expressions.join(',\n')}\n${select}`;
     return { name: preparedName(`task:${this.names.join('+')}`), text, values: this.values };
   }
@@ -161,25 +171,45 @@ class Statement {
 
 /** The rows of a jsonb array that belong to a changed task. */
 function ofChanged(rows: string): string {
-  return `(select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(${rows}) x where (x->>'task_id')::uuid in (select id from ok))`;
+  return `(
+    select coalesce(jsonb_agg(x), '[]')
+    from jsonb_array_elements(${rows}) x
+    where (x->>'task_id')::uuid in (select id from ok)
+  )`;
 }
 
-const taskColumns = `id uuid, org_id uuid, agent_id uuid, agent_name text, context_id text, owner text, principal json, depth integer, lineage json,
-  status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json, metadata json,
-  seq integer, folded_seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer, keyed boolean`;
+/** Columns that an insert gives to a task; `lease_until` and `next_at` are calculated from `lease_ms` and `due_ms`. */
+const insertList = `
+  id, org_id, agent_id, agent_name, context_id, owner, principal, depth, lineage,
+  status_state, status_message, status_timestamp, history, artifacts, metadata,
+  trust_tier, seq, folded_seq, memo, lease_owner, lease_epoch`;
 
-const insertList = `id, org_id, agent_id, agent_name, context_id, owner, principal, depth, lineage, status_state, status_message,
-  status_timestamp, history, artifacts, metadata, seq, folded_seq, memo, lease_owner, lease_epoch`;
+const insertShape = `
+  id uuid, org_id uuid, agent_id uuid, agent_name text, context_id text, owner text, principal json, depth integer,
+  lineage json, status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json,
+  metadata json, trust_tier smallint, seq integer, folded_seq integer, memo json, lease_owner integer,
+  lease_epoch integer, lease_ms integer, due_ms integer, keyed boolean`;
 
-const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
+const updateShape = `
+  id uuid, status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json,
+  trust_tier smallint, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer,
+  lease_ms integer, due_ms integer, from_seq integer, from_epoch integer, keyed boolean, restated boolean`;
 
 function insertTasks(rows: string): string {
-  return `insert into a2a_tasks (${insertList}, lease_until, next_at)
-    select ${insertList}, ${later('lease_ms')}, ${later('due_ms')} from json_to_recordset(${rows}) as r(${taskColumns}) returning id, org_id`;
+  return insertTasksWhere(rows, '');
 }
 
 function insertKeyed(rows: string): string {
-  return insertTasks(rows).replace('returning', `where ${mayUseKey} returning`);
+  return insertTasksWhere(rows, `where ${mayUseKey}`);
+}
+
+function insertTasksWhere(rows: string, condition: string): string {
+  return `
+    insert into a2a_tasks (${insertList}, lease_until, next_at)
+    select ${insertList}, ${later('lease_ms')}, ${later('due_ms')}
+    from json_to_recordset(${rows}) as r(${insertShape})
+    ${condition}
+    returning id, org_id`;
 }
 
 /**
@@ -187,12 +217,20 @@ function insertKeyed(rows: string): string {
  * this statement's snapshot; a task that a concurrent request committed a moment ago is not among them.
  */
 function claimKeys(rows: string): string {
-  return `insert into a2a_idempotency_keys as known (org_id, agent_id, owner, key, payload_hash, task_id)
-    select * from json_to_recordset(${rows}) as r(org_id uuid, agent_id uuid, owner text, key text, payload_hash text, task_id uuid)
+  return `
+    insert into a2a_idempotency_keys as known (org_id, agent_id, owner, key, payload_hash, task_id)
+    select *
+    from json_to_recordset(${rows}) as r(
+      org_id uuid, agent_id uuid, owner text, key text, payload_hash text, task_id uuid
+    )
     on conflict (org_id, agent_id, owner, key) do update
-      set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = null, created_at = now()
-      where known.answer is null and exists (
-        select from a2a_tasks t where t.id = known.task_id and ${freesItsKey('t')})
+    set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = null, created_at = now()
+    where known.answer is null
+      and exists (
+        select
+        from a2a_tasks t
+        where t.id = known.task_id and ${freesItsKey('t')}
+      )
     returning task_id`;
 }
 
@@ -208,30 +246,51 @@ export function freesItsKey(task: string): string {
 
 const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';
 
-// The condition `r.from_seq > 0` is always true. It keeps the planner from expecting a hundred rows and then scanning a
-// small table.
 function updateTasks(rows: string): string {
-  return `update a2a_tasks t set status_state = r.status_state, status_message = r.status_message, status_timestamp = r.status_timestamp,
-      status_since = case when r.restated then now() else t.status_since end,
-      history = coalesce(r.history, t.history), artifacts = coalesce(r.artifacts, t.artifacts), folded_seq = coalesce(r.folded_seq, t.folded_seq),
-      seq = r.seq, memo = coalesce(r.memo, t.memo), lease_owner = r.lease_owner, lease_epoch = r.lease_epoch,
-      lease_until = ${later('r.lease_ms')}, next_at = ${later('r.due_ms')}, updated_at = now()
-    from json_to_recordset(${rows}) as r(id uuid, status_state text, status_message json, status_timestamp timestamptz, history json,
-      artifacts json, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer,
-      from_seq integer, from_epoch integer, keyed boolean, restated boolean)
-    where t.id = r.id and r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch
-      and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')
-    returning t.id, t.org_id`;
+  return updateTasksWhere(rows, '');
 }
 
 function updateKeyed(rows: string): string {
-  return updateTasks(rows).replace('returning', `and (${mayUseKey}) returning`);
+  return updateTasksWhere(rows, `and (${mayUseKey})`);
+}
+
+// The condition `r.from_seq > 0` is always true. It keeps the planner from expecting a hundred rows and then scanning a
+// small table.
+function updateTasksWhere(rows: string, condition: string): string {
+  return `
+    update a2a_tasks t
+    set status_state = r.status_state,
+      status_message = r.status_message,
+      status_timestamp = r.status_timestamp,
+      status_since = case when r.restated then now() else t.status_since end,
+      history = coalesce(r.history, t.history),
+      artifacts = coalesce(r.artifacts, t.artifacts),
+      trust_tier = coalesce(r.trust_tier, t.trust_tier),
+      folded_seq = coalesce(r.folded_seq, t.folded_seq),
+      seq = r.seq,
+      memo = coalesce(r.memo, t.memo),
+      lease_owner = r.lease_owner,
+      lease_epoch = r.lease_epoch,
+      lease_until = ${later('r.lease_ms')},
+      next_at = ${later('r.due_ms')},
+      updated_at = now()
+    from json_to_recordset(${rows}) as r(${updateShape})
+    where t.id = r.id
+      and r.from_seq > 0
+      and t.seq = r.from_seq
+      and t.lease_epoch = r.from_epoch
+      and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')
+      ${condition}
+    returning t.id, t.org_id`;
 }
 
 function insertEvents(rows: string): string {
-  return `insert into a2a_task_events (task_id, seq, body, terminal, at)
-    select r.task_id, r.seq, r.body, r.terminal, now() from json_to_recordset(${rows}) as r(task_id uuid, seq integer, body json, terminal boolean)
-    where r.task_id in (select id from ok) returning task_id, seq`;
+  return `
+    insert into a2a_task_events (task_id, first_seq, seq, body, terminal, at)
+    select r.task_id, r.first_seq, r.seq, r.body, r.terminal, now()
+    from json_to_recordset(${rows}) as r(task_id uuid, first_seq integer, seq integer, body json, terminal boolean)
+    where r.task_id in (select id from ok)
+    returning task_id, coalesce(first_seq, seq) as first_seq, seq`;
 }
 
 function keyRow({ task, key }: TaskChange): object {
@@ -261,6 +320,7 @@ function insertRow(change: TaskChange): object {
     history: task.history,
     artifacts: task.artifacts,
     metadata: task.metadata,
+    trust_tier: task.trustTier,
     folded_seq: task.seq,
     keyed: key !== undefined,
   };
@@ -277,8 +337,15 @@ function updateRow(change: TaskChange): object {
     keyed: key !== undefined,
     ...stateColumns(change),
     ...(task.history !== from!.history && { history: task.history }),
-    ...(isAtRest(change) && { folded_seq: task.seq, ...(!task.isFolded && { artifacts: task.artifacts }) }),
+    ...(task.trustTier !== from!.trustTier && { trust_tier: task.trustTier }),
+    ...foldedColumns(change),
   };
+}
+
+function foldedColumns(change: TaskChange): object {
+  const { task } = change;
+  if (foldedSeqAfter(change) < task.seq) return {};
+  return { folded_seq: task.seq, ...(task.foldedSeq < task.seq && { artifacts: task.artifacts }) };
 }
 
 function stateColumns({ task, hold }: TaskChange): object {
@@ -297,10 +364,7 @@ function stateColumns({ task, hold }: TaskChange): object {
 }
 
 function eventRows({ task, from, events }: TaskChange): object[] {
-  return events.map((event, index) => ({
-    task_id: task.id,
-    seq: event.seq,
-    body: bodyToStore(task, event, from === undefined),
-    terminal: index === events.length - 1 && terminalStates.has(task.state),
-  }));
+  if (events.length === 0) return [];
+  const row = rowToStore(task, events, from === undefined);
+  return [{ task_id: task.id, ...row, terminal: terminalStates.has(task.state) }];
 }

@@ -1,9 +1,22 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { Lineage, Principal } from '../../kernel/call-context.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
-import type { Artifact, Message, StreamResponse } from '../../protocol/a2a/model.js';
+import type { TrustTier } from '../../kernel/trust.js';
+import type { Artifact, Message } from '../../protocol/a2a/model.js';
+import type { EventsRow } from './stored-event.js';
 
-const states = `'submitted', 'working', 'completed', 'failed', 'canceled', 'rejected', 'input-required', 'auth-required'`;
+const states = [
+  'submitted',
+  'working',
+  'completed',
+  'failed',
+  'canceled',
+  'rejected',
+  'input-required',
+  'auth-required',
+]
+  .map((state) => `'${state}'`)
+  .join(', ');
 
 /** A task of a published agent. The row is authoritative for its owner, its state, its lease, and when it is due. */
 @Entity('a2a_tasks')
@@ -74,6 +87,10 @@ export class TaskEntity {
   @Column('json', { nullable: true })
   metadata: JsonObject | null;
 
+  /** The lowest trust tier of its messages: 0 for cleartext (RI-07). */
+  @Column('smallint', { name: 'trust_tier', default: 0 })
+  trustTier: TrustTier;
+
   /** Sequence number of the last event. */
   @Column('integer')
   seq: number;
@@ -111,24 +128,42 @@ export class TaskEntity {
   updatedAt: Date;
 }
 
-/** One event of a task, in its order. Insert-only. */
+/** The events of one commit of a task, in their order. Insert-only. */
 @Entity('a2a_task_events')
 @Index('uq_a2a_task_events_end', ['taskId'], { unique: true, where: 'terminal' })
 export class TaskEventEntity {
   @PrimaryColumn('uuid', { name: 'task_id', primaryKeyConstraintName: 'pk_a2a_task_events' })
   taskId: string;
 
+  /** Number of the last event. */
   @PrimaryColumn('integer', { primaryKeyConstraintName: 'pk_a2a_task_events' })
   seq: number;
 
+  /** A single event, or the list of events from `first_seq` to `seq`. */
   @Column('json')
-  body: StreamResponse;
+  body: EventsRow['body'];
 
+  /** True when the last event ends the task. */
   @Column('boolean', { default: false })
   terminal: boolean;
 
   @Column('timestamptz')
   at: Date;
+
+  /** Number of the first event of a list; null when the body is a single event. */
+  @Column('integer', { name: 'first_seq', nullable: true })
+  firstSeq: number | null;
+}
+
+/** A report of external work that its task has applied (decisions: exactly once). Insert-only. */
+@Entity('a2a_task_reports')
+export class TaskReportEntity {
+  @PrimaryColumn('uuid', { name: 'task_id', primaryKeyConstraintName: 'pk_a2a_task_reports' })
+  taskId: string;
+
+  /** The id that the worker has given to the report. */
+  @PrimaryColumn('text', { name: 'report_id', primaryKeyConstraintName: 'pk_a2a_task_reports' })
+  reportId: string;
 }
 
 /** The use of an idempotency key (decisions: idempotency). */

@@ -4,6 +4,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam } from '../../platform/http/params.js';
+import { ServerViews } from '../server-views.js';
 import { UpstreamAdmin } from '../upstream-admin.js';
 import { ApproveTools, ChangeServer, RegisterServer, ServerQuery, ServerView } from '../upstream.types.js';
 
@@ -11,7 +12,10 @@ import { ApproveTools, ChangeServer, RegisterServer, ServerQuery, ServerView } f
 @ApiBearerAuth()
 @Controller('api/mcp/servers')
 export class UpstreamsController {
-  constructor(private readonly servers: UpstreamAdmin) {}
+  constructor(
+    private readonly servers: UpstreamAdmin,
+    private readonly views: ServerViews,
+  ) {}
 
   @Post()
   @ApiOperation({ summary: 'Register an MCP server: its tools become tools of the org' })
@@ -24,14 +28,14 @@ export class UpstreamsController {
   @ApiOperation({ summary: 'MCP servers in order of their ids' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(ServerView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: ServerQuery }) query: ServerQuery) {
-    return this.servers.list(ctx, query);
+    return this.views.list(ctx, query);
   }
 
   @Get(':id')
   @ApiOperation({ summary: 'One MCP server, with its tools' })
   @ApiResponse({ status: 200, standardSchema: ServerView })
   get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
-    return this.servers.get(ctx, id);
+    return this.views.get(ctx, id);
   }
 
   @Patch(':id')

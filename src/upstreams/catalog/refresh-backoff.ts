@@ -1,5 +1,7 @@
-const shortestMs = 2_000;
+import { doubled } from '../../kernel/backoff.js';
+
 const longestMs = 600_000;
+const delay = { firstMs: 2_000, mostMs: longestMs };
 
 /** Holds how often the tools of a server changed lately, and when they changed last (in milliseconds). */
 export interface RefreshPace {
@@ -22,7 +24,7 @@ export function afterChange(before: RefreshPace | undefined, now: number): Refre
  */
 export function backoffOf(pace: RefreshPace | undefined, now: number): number {
   if (!pace) return 0;
-  return Math.max(0, pace.at + Math.min(longestMs, shortestMs * 2 ** (pace.finds - 1)) - now);
+  return Math.max(0, pace.at + doubled(pace.finds, delay) - now);
 }
 
 /** Returns whether all changes of the server are too old to count. Pure. */

@@ -14,7 +14,7 @@ import type { UserCredential } from '../storage/sealed-endpoints.js';
 import type { Addressed } from '../connections/upstream-pool.js';
 import { UpstreamStore } from '../storage/upstream.store.js';
 import type { ApproveTools, FoundOffer, Offer, ToolPin } from '../upstream.types.js';
-import { UserCredentialStore } from '../storage/user-credential.store.js';
+import { requireFit, UserCredentialStore } from '../storage/user-credential.store.js';
 
 /** Maximum number of tools that one audit event names. */
 const maxNamed = 50;
@@ -46,28 +46,28 @@ export class ServerOffers {
 
   /** Applies a change and returns the new row. Throws as UpstreamStore.update does. */
   async change(tx: Tx, place: Place, change: Partial<McpServerEntity>): Promise<McpServerEntity> {
-    return (await this.write(tx, place, change)).stored;
+    return (await this.writeOffer(tx, place, change)).stored;
   }
 
-  private async write(tx: Tx, place: Place, change: Partial<McpServerEntity>) {
-    const before = await this.store.locked(tx, place);
+  private async writeOffer(tx: Tx, place: Place, change: Partial<McpServerEntity>) {
+    const before = await this.store.findLocked(tx, place);
     const { toolChanges = before.toolChanges, offer = before.offer } = change;
     const { found, ...pins } = judge({ ...before, toolChanges }, offer.tools, now());
     const stored = await this.store.update(tx, before, { ...change, ...pins });
-    await this.report(tx, stored, found);
+    await this.reportQuarantined(tx, stored, found);
     return { stored, found };
   }
 
   /** Stores what the server offers, unless its address changed after the offer was read. Throws as `change` does. */
-  keep({ id, orgId, url, program }: Addressed, found: FoundOffer): Promise<Kept> {
+  storeOffer({ id, orgId, url, program }: Addressed, found: FoundOffer): Promise<Kept> {
     return this.txs.run(async (tx) => {
-      const row = await this.store.locked(tx, { id, orgId });
+      const row = await this.store.findLocked(tx, { id, orgId });
       if (row.url !== url || !isDeepStrictEqual(row.program, program)) return nothingNew;
       const offer = completed(found, row.offer);
       // During a rolling update, a process of the previous version may have stored the offer without judging its tools.
       const isJudged = judge(row, offer.tools, now()).found.length === 0;
       if (isJudged && JSON.stringify(row.offer) === JSON.stringify(offer)) return nothingNew;
-      const { found: changed } = await this.write(tx, row, { offer });
+      const { found: changed } = await this.writeOffer(tx, row, { offer });
       return { isNew: true, hasOtherTools: changed.length > 0 };
     });
   }
@@ -78,15 +78,15 @@ export class ServerOffers {
    */
   keepFor({ id, caller }: UserCredential, found: FoundOffer): Promise<Kept> {
     return this.txs.run(async (tx) => {
-      const credential = await this.users.locked(tx, { id });
+      const credential = await this.users.findLocked(tx, { id });
       if (!credential) return nothingNew;
       const { stored, server } = credential;
       const offer = completed(found, stored.offer);
-      this.users.requireFit(offer);
+      requireFit(offer);
       if (JSON.stringify(stored.offer) === JSON.stringify(offer)) return nothingNew;
       const { found: changed, ...pins } = judge({ ...server, ...stored }, offer.tools, now());
       await this.users.keepOffer(tx, id, { offer, ...pins });
-      await this.report(tx, server, changed, { caller });
+      await this.reportQuarantined(tx, server, changed, { caller });
       return { isNew: true, hasOtherTools: changed.length > 0 };
     });
   }
@@ -97,11 +97,11 @@ export class ServerOffers {
    * credential was withdrawn meanwhile.
    */
   async pinsFor(tx: Tx, owner: { server: string; caller: string }, offer: Offer): Promise<Pins> {
-    const former = await this.users.locked(tx, owner);
+    const former = await this.users.findLocked(tx, owner);
     if (!former) return { approvedTools: [], quarantinedTools: [] };
     const { stored, server } = former;
     const { found, ...pins } = judge({ ...server, ...stored }, offer.tools, now());
-    await this.report(tx, server, found, { caller: owner.caller });
+    await this.reportQuarantined(tx, server, found, { caller: owner.caller });
     return pins;
   }
 
@@ -110,7 +110,7 @@ export class ServerOffers {
    * as `approve` of the pins does.
    */
   async approveFor(tx: Tx, place: Place, id: string, wanted: ApproveTools['tools']): Promise<string> {
-    const { stored, server } = (await this.users.locked(tx, { id })) ?? {};
+    const { stored, server } = (await this.users.findLocked(tx, { id })) ?? {};
     if (!stored || server?.id !== place.id) throw new RialtoError('not_found', { message: 'no such credential' });
     const { approved, ...pins } = approve({ ...server, ...stored }, wanted);
     const { offer, caller } = stored;
@@ -121,7 +121,7 @@ export class ServerOffers {
 
   /** Approves tools of a server. Throws `not_found`, and as `approve` of the pins does. */
   async approve(tx: Tx, place: Place, wanted: ApproveTools['tools']): Promise<McpServerEntity> {
-    const row = await this.store.locked(tx, place);
+    const row = await this.store.findLocked(tx, place);
     const { approved, ...pins } = approve(row, wanted);
     if (approved.length === 0) return row;
     await this.reportApproved(tx, row, approved);
@@ -135,21 +135,26 @@ export class ServerOffers {
     owner: { caller?: string } = {},
   ): Promise<void> {
     if (approved.length === 0) return;
-    const facts = { server: serverId, ...owner, ...named(approved) };
-    await writeRowsIn(tx, this.audit.rowsOf(orgId, 'mcp.tools-approved', facts));
+    const facts = { server: serverId, ...named(approved) };
+    await writeRowsIn(tx, await this.audit.sealedRowsOf(orgId, 'mcp.tools-approved', facts, personalOf(owner), tx));
   }
 
-  private async report(
+  private async reportQuarantined(
     tx: Tx,
     { orgId, serverId }: McpServerEntity,
     found: readonly ToolPin[],
     owner: { caller?: string } = {},
   ): Promise<void> {
     if (found.length === 0) return;
-    const facts = { server: serverId, ...owner, ...named(found) };
-    await writeRowsIn(tx, this.audit.rowsOf(orgId, 'mcp.tools-changed', facts));
-    tx.afterCommit(() => this.log.warn(facts, 'an MCP server changed its tools'));
+    const facts = { server: serverId, ...named(found) };
+    await writeRowsIn(tx, await this.audit.sealedRowsOf(orgId, 'mcp.tools-changed', facts, personalOf(owner), tx));
+    tx.afterCommit(() => this.log.warn({ ...facts, ...owner }, 'an MCP server changed its tools'));
   }
+}
+
+/** The owner of a credential is a caller, which an erasure removes from the audit. */
+function personalOf({ caller }: { caller?: string }) {
+  return caller === undefined ? [] : [{ subject: caller, facts: { caller: storableText(caller, 300) } }];
 }
 
 /** A server may use any text as a name; `storableText` keeps the part that the audit can store. */

@@ -15,7 +15,8 @@ const capabilityOf: Readonly<Record<string, string>> = {
 };
 /** Log level for a client that did not set one. */
 const defaultLevel = 'info';
-const maxRounds = 10;
+/** Maximum number of requests in one call of a server that asks for input first. */
+export const maxRounds = 10;
 /** Maximum number of questions in one result. */
 const maxQuestions = 100;
 /** Maximum length of the name of a question. The names are stored until the questions are answered. */
@@ -122,33 +123,29 @@ export function asksFirst(result: JsonObject): boolean {
 }
 
 /**
- * Sends a request until there is a result. When the server asks for input first, the caller is asked and its answers
- * are sent with the next request. A caller that speaks the same revision gets the questions themselves. Throws
- * `remote_invalid_response` for a server that does not stop asking.
+ * Answers the questions of a result that asks for input first: returns the members to add to the next request. A caller
+ * that speaks the same revision gets the questions themselves; then returns undefined. Throws `remote_invalid_response`
+ * for malformed questions, and what the caller answers instead of a result.
  */
-export async function inRounds(
-  call: Round,
-  send: (answers: JsonObject | undefined) => Promise<JsonObject>,
-): Promise<JsonObject> {
+export async function answersTo(result: JsonObject, call: Round): Promise<JsonObject | undefined> {
   const { peer, roots } = call;
-  let answers = peer?.answers;
-  for (let round = 0; round < maxRounds; round++) {
-    const result = await send(answers);
-    if (!asksFirst(result)) return result;
-    if (isDeeperThan(result, maxNesting)) throw invalidQuestions();
-    const questions = questionsOf(result);
-    const isKnown = questions.every(([, { method }]) => rootsAnswer(roots, method));
-    if (peer?.era === 'modern' && !isKnown) {
-      requireAnswerable(peer, roots, questions);
-      return result;
-    }
-    const { requestState } = result;
-    answers = {
-      inputResponses: await answerQuestions(call, questions),
-      ...(requestState !== undefined && { requestState }),
-    };
+  if (isDeeperThan(result, maxNesting)) throw invalidQuestions();
+  const questions = questionsOf(result);
+  const isKnown = questions.every(([, { method }]) => rootsAnswer(roots, method));
+  if (peer?.era === 'modern' && !isKnown) {
+    requireAnswerable(peer, roots, questions);
+    return undefined;
   }
-  throw new RialtoError('remote_invalid_response', {
+  const { requestState } = result;
+  return {
+    inputResponses: await answerQuestions(call, questions),
+    ...(requestState !== undefined && { requestState }),
+  };
+}
+
+/** Error for a server that does not stop asking. */
+export function tooManyRounds(): RialtoError {
+  return new RialtoError('remote_invalid_response', {
     message: `the MCP server asked for input more than ${maxRounds} times in one call`,
   });
 }

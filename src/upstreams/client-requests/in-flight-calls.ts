@@ -37,15 +37,15 @@ export class InFlightCalls {
     return this.count === 0;
   }
 
-  async during<Result>(caller: Peer | undefined, call: () => Promise<Result>): Promise<Result> {
+  /** Adds a call, which must end with `removeCall`. */
+  addCall(caller: Peer | undefined): void {
     this.callers.push(caller);
     for (const wake of this.waiting) wake();
-    try {
-      return await call();
-    } finally {
-      this.callers.splice(this.callers.indexOf(caller), 1);
-      if (this.isIdle) this.cancelQuestions();
-    }
+  }
+
+  removeCall(caller: Peer | undefined): void {
+    this.callers.splice(this.callers.indexOf(caller), 1);
+    if (this.isIdle) this.cancelQuestions();
   }
 
   /**

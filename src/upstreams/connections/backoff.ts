@@ -1,8 +1,7 @@
+import { doubled, spread } from '../../kernel/backoff.js';
 import type { ConnectionTimes } from './upstream-connection.types.js';
 
-const firstMs = 1_000;
-const mostMs = 60_000;
-const jitter = 0.2;
+const limits = { firstMs: 1_000, mostMs: 60_000 };
 
 /**
  * Returns the delay before the next connection attempt, in milliseconds: one second first, doubled after each failure,
@@ -11,8 +10,7 @@ const jitter = 0.2;
  * @param chance random number, at least 0 and less than 1.
  */
 export function pauseAfter(failures: number, chance: number): number {
-  const planned = Math.min(firstMs * 2 ** (failures - 1), mostMs);
-  return Math.round(planned * (1 - jitter + 2 * jitter * chance));
+  return Math.round(spread(doubled(failures, limits), chance));
 }
 
 /** Default timeouts of connections to MCP servers. */

@@ -33,7 +33,7 @@ describe('AE-58 AE-67 HealthCheck', () => {
   });
 
   it('pings one second after the opening and then every 30 s, with a timeout of 5 s', async () => {
-    healthCheck.opened(client('2025-11-25'));
+    healthCheck.connectionOpened(client('2025-11-25'));
     await jest.advanceTimersByTimeAsync(61_500);
     expect(sent).toEqual([
       ['ping', 5_000],
@@ -44,14 +44,14 @@ describe('AE-58 AE-67 HealthCheck', () => {
   });
 
   it('sends server/discover to a server of the 2026-07-28 revision, which has no ping', async () => {
-    healthCheck.opened(client('2026-07-28'));
+    healthCheck.connectionOpened(client('2026-07-28'));
     await jest.advanceTimersByTimeAsync(1_000);
     expect(sent).toEqual([['server/discover', 5_000]]);
   });
 
   it('accepts a protocol error as an answer', async () => {
     answer = () => Promise.reject(Object.assign(new Error('no such method'), { code: -32601 }));
-    healthCheck.opened(client('2025-11-25'));
+    healthCheck.connectionOpened(client('2025-11-25'));
     await jest.advanceTimersByTimeAsync(31_000);
     expect([sent.length, silences]).toEqual([2, []]);
   });
@@ -60,7 +60,7 @@ describe('AE-58 AE-67 HealthCheck', () => {
     const timeout = Object.assign(new Error('too slow'), { code: 'REQUEST_TIMEOUT' });
     answer = () => Promise.reject(timeout);
     isBusy = true;
-    healthCheck.opened(client('2025-11-25'));
+    healthCheck.connectionOpened(client('2025-11-25'));
     await jest.advanceTimersByTimeAsync(31_000);
     expect(sent).toEqual([]);
     isBusy = false;
@@ -70,7 +70,7 @@ describe('AE-58 AE-67 HealthCheck', () => {
 
   it('reports nothing about a closed connection', async () => {
     answer = () => new Promise((_, fail) => setTimeout(() => fail(new Error('late')), 3_000));
-    healthCheck.opened(client('2025-11-25'));
+    healthCheck.connectionOpened(client('2025-11-25'));
     await jest.advanceTimersByTimeAsync(1_500);
     healthCheck.closed();
     await jest.advanceTimersByTimeAsync(90_000);

@@ -25,7 +25,7 @@ export class HealthCheck {
 
   constructor(private readonly options: HealthCheckOptions) {}
 
-  opened(client: Client): void {
+  connectionOpened(client: Client): void {
     this.client = client;
     this.checkIn(retryMs);
   }
@@ -37,10 +37,10 @@ export class HealthCheck {
 
   private checkIn(ms: number): void {
     clearTimeout(this.next);
-    this.next = setTimeout(() => void this.check(), ms).unref();
+    this.next = setTimeout(() => void this.checkConnection(), ms).unref();
   }
 
-  private async check(): Promise<void> {
+  private async checkConnection(): Promise<void> {
     const { client } = this;
     const { isBusy, onSilence } = this.options;
     if (!client) return;

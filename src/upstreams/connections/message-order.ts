@@ -16,7 +16,7 @@ export function keepOrder(transport: Transport, isResponse: (message: unknown) =
     if ('method' in message) attempt(transport, () => deliver?.(message, extra));
     else
       setImmediate(() =>
-        attempt(transport, () => deliver?.(isResponse(message) ? wrapTask(message) : refusalOf(message), extra)),
+        attempt(transport, () => deliver?.(isResponse(message) ? wrapTask(message) : invalidResponse(message), extra)),
       );
   };
 }
@@ -25,7 +25,7 @@ export function keepOrder(transport: Transport, isResponse: (message: unknown) =
  * Builds an error for an invalid answer: the SDK would drop it, and its caller would wait on. The data of the error is
  * a RialtoError object, which no server can send; `upstreamError` recognizes it.
  */
-function refusalOf({ id }: Pick<JSONRPCResponse, 'id'>): JSONRPCMessage {
+function invalidResponse({ id }: Pick<JSONRPCResponse, 'id'>): JSONRPCMessage {
   const data = new RialtoError('remote_invalid_response', {
     message: 'the MCP server sent something that is not a JSON-RPC response',
   });

@@ -54,8 +54,8 @@ class DeferredSlot implements Slots {
 
   constructor(private readonly slots: Slots) {}
 
-  take(holder: SlotHolder, wait: Parameters<Slots['take']>[1]): Promise<() => void> {
-    if (this.isClaimed) return this.slots.take(holder, wait);
+  takeSlot(holder: SlotHolder, wait: Parameters<Slots['takeSlot']>[1]): Promise<() => void> {
+    if (this.isClaimed) return this.slots.takeSlot(holder, wait);
     this.holder = holder;
     return Promise.resolve(() => this.free());
   }
@@ -63,7 +63,7 @@ class DeferredSlot implements Slots {
   async claim(): Promise<boolean> {
     if (!this.holder) return false;
     const now = { signal: AbortSignal.abort(), mayWait: true };
-    const giveBack = await this.slots.take(this.holder, now).catch(() => undefined);
+    const giveBack = await this.slots.takeSlot(this.holder, now).catch(() => undefined);
     if (giveBack && !this.holder) giveBack();
     if (!giveBack || !this.holder) return false;
     this.isClaimed = true;

@@ -24,7 +24,7 @@ export class RefreshDebounce {
 
   constructor(private readonly read: () => void) {}
 
-  opened(): void {
+  connectionOpened(): void {
     this.schedule(afterOpenMs);
   }
 

@@ -12,23 +12,24 @@ describe('ServerConnections: a call on a new connection', () => {
     get connectedAt() {
       return connectedAt;
     },
-    request: async (method: string, _params: JsonObject, { opened }: CallOptions) => {
-      await opened?.();
+    request: async (method: string, _params: JsonObject, options: CallOptions) => {
+      await options.opened?.(connection as unknown as UpstreamConnection, options);
       sent.push(method);
       return {};
     },
   };
-  const checks: string[] = [];
   const connections = (): ServerConnections =>
     new ServerConnections({
       make: () => connection as unknown as UpstreamConnection,
       read: () => reads.shift() ?? Promise.reject(new Error('read too often')),
     });
-  const stillMay = () => Promise.resolve(void checks.push('checked again'));
-  const call = (of: ServerConnections, more: Partial<CallOptions> = {}) =>
-    of.request('call', {}, { timeoutMs: 60_000, stillMay, ...more });
+  const call = async (of: ServerConnections, more: Partial<CallOptions> = {}) => {
+    const opened: CallOptions['opened'] = (on, limits) => (of.isRead(on) ? undefined : of.readOffer(on, limits));
+    const options = { timeoutMs: 60_000, opened, ...more };
+    return (await of.chooseConnection(options)).request('call', {}, options);
+  };
   beforeEach(() => {
-    sent.length = checks.length = 0;
+    sent.length = 0;
     connectedAt = 1;
     reads = [Promise.resolve(undefined)];
   });
@@ -37,11 +38,11 @@ describe('ServerConnections: a call on a new connection', () => {
     const one = connections();
     await call(one);
     await call(one);
-    expect([sent.length, checks.length, reads.length]).toEqual([2, 1, 0]);
+    expect([sent.length, reads.length]).toEqual([2, 0]);
     connectedAt = 2;
     reads = [Promise.resolve(undefined)];
     await call(one);
-    expect([sent.length, checks.length, reads.length]).toEqual([3, 2, 0]);
+    expect([sent.length, reads.length]).toEqual([3, 0]);
   });
 
   it('is not sent when that read fails, and the next call reads again', async () => {
@@ -61,12 +62,6 @@ describe('ServerConnections: a call on a new connection', () => {
     leave.abort();
     await left;
     expect(sent).toEqual([]);
-  });
-
-  it('reads nothing for a request that is not a tool call', async () => {
-    reads = [];
-    await call(connections(), { stillMay: undefined });
-    expect(sent).toEqual(['call']);
   });
 });
 
@@ -90,10 +85,33 @@ describe('ServerConnections: connections of single clients', () => {
   };
   const call = async (of: ServerConnections, caller: string, key: string) => {
     const peer = { key, era: 'legacy', wantsAlone: true, capabilities: {} } as unknown as CallOptions['peer'];
-    return (await of.request('call', {}, { timeoutMs: 60_000, peer, caller })).by;
+    const options = { timeoutMs: 60_000, peer, caller };
+    return (await (await of.chooseConnection(options)).request('call', {}, options)).by;
   };
   const callAll = (of: ServerConnections, caller: string, count: number) =>
     Promise.all(Array.from({ length: count }, (_, one) => call(of, caller, `${caller}${one}`)));
+
+  it('serve one passing client at a time: calls in the same turn get different connections', async () => {
+    const busy = new Set<string | undefined>();
+    const make = (owner?: { key: string }) =>
+      ({
+        get load() {
+          return busy.has(owner?.key) ? 1 : 0;
+        },
+        request: () => {
+          busy.add(owner?.key);
+          return Promise.resolve({ by: owner!.key });
+        },
+      }) as unknown as UpstreamConnection;
+    const some = new ServerConnections({ make, read: () => Promise.resolve(undefined) });
+    const passing = async (key: string) => {
+      const peer = { key, era: 'legacy', wantsAlone: true, isPassing: true, capabilities: {} };
+      const options = { timeoutMs: 60_000, peer: peer as unknown as CallOptions['peer'], caller: 'a' };
+      const connection = some.chooseConnection(options);
+      return (connection instanceof Promise ? await connection : connection).request('call', {}, options);
+    };
+    expect(await Promise.all([passing('one'), passing('two')])).toEqual([{ by: 'one' }, { by: 'two' }]);
+  });
 
   it('are limited to ten per caller, so that other callers get some too', async () => {
     const some = connections();

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../kernel/json.js';
 import { withTimeout } from '../../kernel/abort.js';
 import type { Peer } from '../../kernel/peer.js';
 import type { UpstreamConnection } from './upstream-connection.js';
-import type { CallOptions } from './upstream-connection.types.js';
+import type { CallLimits, CallOptions } from './upstream-connection.types.js';
 import { isRefusal } from './upstream-error.js';
 
 /** Maximum number of connections of single clients, besides the shared connection. */
@@ -72,77 +72,62 @@ export class ServerConnections {
   }
 
   /**
-   * Sends a request. Throws as UpstreamConnection.request does, and `unavailable` when the current offer cannot be
-   * read.
+   * Returns the connection for a call; a promise only when it must open first. An idle connection may be chosen for two
+   * calls, so the first one must use it in the same turn. Throws as UpstreamConnection.ready does.
    */
-  request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+  chooseConnection(options: CallOptions): UpstreamConnection | Promise<UpstreamConnection> {
     const connection = this.dedicatedFor(options);
-    if (!connection || options.peer!.isPassing)
-      return this.requestOn(connection ?? this.shared, method, params, options);
-    return this.requestDedicated(connection, method, params, options);
+    if (!connection) return this.shared;
+    return options.peer!.isPassing ? connection : this.openDedicated(connection, options);
   }
 
-  private async requestDedicated(
-    connection: UpstreamConnection,
-    method: string,
-    params: JsonObject,
-    options: CallOptions,
-  ): Promise<JsonObject> {
+  /** Opens the own connection of a client, or returns the shared one when the server speaks only the later era. */
+  private async openDedicated(connection: UpstreamConnection, options: CallOptions): Promise<UpstreamConnection> {
     try {
       await connection.ready(options);
       this.speaksLegacy = true;
+      return connection;
     } catch (thrown) {
       if (this.speaksLegacy || !isRefusal(RialtoError.from(thrown))) throw thrown;
       this.speaksLegacy = false;
       this.dropDedicated(options.peer!.key);
-      return this.requestOn(this.shared, method, params, options);
+      return this.shared;
     }
-    return this.requestOn(connection, method, params, options);
   }
 
-  private requestOn(
-    connection: UpstreamConnection,
-    method: string,
-    params: JsonObject,
-    options: CallOptions,
-  ): Promise<JsonObject> {
-    const { stillMay } = options;
-    const opened =
-      stillMay && (() => (this.isRead(connection) ? undefined : this.readAgain(connection, options, stillMay)));
-    return connection.request(method, params, { ...options, opened });
-  }
-
-  private isRead(connection: UpstreamConnection): boolean {
+  /** Returns whether the offer of the server was read since the connection opened. */
+  isRead(connection: UpstreamConnection): boolean {
     return connection.connectedAt !== undefined && this.readSince.get(connection) === connection.connectedAt;
   }
 
-  /** Reads the offer of a newly connected server before a tool is called: the server may have been replaced. */
-  private async readAgain(
-    connection: UpstreamConnection,
-    { timeoutMs, signal }: CallOptions,
-    stillMay: () => Promise<void>,
-  ): Promise<void> {
+  /**
+   * Reads the offer of a newly connected server before a tool is called: the server may have been replaced. Throws
+   * `unavailable` when the offer cannot be read, `remote_timeout`, and `canceled`.
+   */
+  async readOffer(connection: UpstreamConnection, { timeoutMs, signal }: CallLimits): Promise<void> {
     const { connectedAt } = connection;
     const timedOut = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
     const failure = await withTimeout(timeoutMs, [signal], () => this.maker.read(), timedOut);
     if (failure) throw failure.code === 'unavailable' ? failure : unreadOffer(failure);
     if (connectedAt !== undefined) this.readSince.set(connection, connectedAt);
-    await stillMay();
   }
 
   /**
-   * Sends a notification, on the client's own connection when there is one. Throws as UpstreamConnection.notify does.
+   * Sends a notification, on the client's own connection when there is one. Throws as UpstreamConnection.notifyServer
+   * does.
    */
-  notify(method: string, params: JsonObject, options: CallOptions): Promise<void> {
+  notifyServer(method: string, params: JsonObject, options: CallOptions): Promise<void> {
     const connection = this.dedicated.get(options.peer?.key ?? '')?.connection ?? this.shared;
-    return connection.notify(method, params, options);
+    return connection.notifyServer(method, params, options);
   }
 
   /** Notifies the server on the connection of a client. A connection that is not open needs no notification. */
   rootsChanged(key: string): void {
     const connection = this.dedicated.get(key)?.connection;
     if (connection?.status !== 'ready') return;
-    void connection.notify('notifications/roots/list_changed', {}, { timeoutMs: notifyMs }).catch(() => undefined);
+    void connection
+      .notifyServer('notifications/roots/list_changed', {}, { timeoutMs: notifyMs })
+      .catch(() => undefined);
   }
 
   /**

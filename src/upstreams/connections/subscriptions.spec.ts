@@ -17,7 +17,7 @@ describe('Subscriptions', () => {
         open: () => {
           if (failures-- > 0) return Promise.reject(new Error('no room'));
           seen.opened++;
-          return Promise.resolve(subscriptions.opened(client()));
+          return Promise.resolve(subscriptions.connectionOpened(client()));
         },
         updated: (uri) => seen.updated.push(uri),
       },

@@ -1,6 +1,7 @@
 import type { Client, McpSubscription } from '@modelcontextprotocol/client';
 import { anything } from '../transports/anything.js';
 import { pauseAfter } from './backoff.js';
+import { eraOf } from './client-calls.js';
 
 const requestMs = 30_000;
 
@@ -37,10 +38,10 @@ export class Subscriptions {
     return this.watched.size > 0;
   }
 
-  opened(client: Client): void {
+  connectionOpened(client: Client): void {
     this.client = client;
     this.failures = 0;
-    if (isModern(client)) this.listenSoon();
+    if (eraOf(client) === 'modern') this.listenSoon();
     else for (const uri of this.watched) void this.send('resources/subscribe', uri);
     if (this.hasMissed) for (const uri of this.watched) this.connection.updated(uri);
     this.hasMissed = false;
@@ -80,7 +81,7 @@ export class Subscriptions {
 
   private changed(method: string, uri: string): void {
     if (!this.client) return;
-    if (isModern(this.client)) this.listenSoon();
+    if (eraOf(this.client) === 'modern') this.listenSoon();
     else void this.send(method, uri);
   }
 
@@ -95,11 +96,11 @@ export class Subscriptions {
     this.isScheduled = true;
     this.turn = this.turn.then(() => {
       this.isScheduled = false;
-      return this.listen();
+      return this.openStream();
     });
   }
 
-  private async listen(): Promise<void> {
+  private async openStream(): Promise<void> {
     const { client, stream: previous } = this;
     if (!client) return;
     const filter = this.filterFor(client);
@@ -140,8 +141,4 @@ export class Subscriptions {
       ...(this.isWatching && { resourceSubscriptions: [...this.watched] }),
     };
   }
-}
-
-function isModern(client: Client): boolean {
-  return (client.getNegotiatedProtocolVersion() ?? '') >= '2026';
 }

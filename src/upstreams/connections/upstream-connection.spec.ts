@@ -89,6 +89,14 @@ describe('UpstreamConnection', () => {
     expect(one.idleSince).toBeGreaterThan(since);
   });
 
+  it('counts a call at once, so that no other call takes the connection for an idle one', async () => {
+    const one = connection();
+    const calls = [ask(one), ask(one)];
+    expect(one.load).toBe(2);
+    await Promise.all(calls);
+    expect(one.load).toBe(0);
+  });
+
   it('is opened by the first call, and shared by the others', async () => {
     const one = connection();
     expect([one.status, one.connectedAt]).toEqual(['disconnected', undefined]);

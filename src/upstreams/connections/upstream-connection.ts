@@ -2,32 +2,26 @@ import type { Client, Notification } from '@modelcontextprotocol/client';
 import { systemClock } from '../../kernel/clock.js';
 import { raceSignal, timeoutSignal, withTimeout } from '../../kernel/abort.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import type { JsonObject } from '../../kernel/json.js';
 import { usualTimes } from './backoff.js';
-import { anything } from '../transports/anything.js';
 import { InFlightCalls } from '../client-requests/in-flight-calls.js';
 import { RefreshDebounce } from './refresh-debounce.js';
 import { attemptClient, type ConnectedClient } from './client-attempt.js';
-import { ClientDrain } from './client-drain.js';
+import { ClientCalls, eraOf } from './client-calls.js';
 import { openInEra, tooSlow, type Approach, type Attempt } from './era-plan.js';
 import { readOffers } from '../storage/offer.js';
 import { ConnectionSlot } from '../programs/connection-slot.js';
-import { LogLevels } from '../client-requests/log-levels.js';
-import { capabilitiesOf, envelopeOf, inRounds, offering, tellProgress } from '../client-requests/client-requests.js';
+import { capabilitiesOf, offering } from '../client-requests/client-requests.js';
 import { Subscriptions } from './subscriptions.js';
 import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
 import { isSessionGone, resting, takenAway, upstreamError } from './upstream-error.js';
-import { rawOf } from '../transports/raw-results.js';
 import { HealthCheck } from './health-check.js';
 import type { FoundOffer, Root, UpstreamStatus } from '../upstream.types.js';
 
 /** Timeout for all pages of all lists together. */
 const offerMs = 60_000;
-/** Progress extends the timeout of a call, up to this limit. */
-const maxCallMs = 3_600_000;
 /** How long a server of the 2025 era is not tested again for a later revision. */
 const legacyMs = 86_400_000;
-const noObject = 'the MCP server sent a result that is not an object';
 
 /**
  * Connection of one process to one MCP server. It opens when it is needed, and reopens after a failure with a growing
@@ -42,7 +36,7 @@ export class UpstreamConnection {
   private reopening?: NodeJS.Timeout;
   private isClosed = false;
   private readonly callers: InFlightCalls;
-  private readonly clients = new ClientDrain();
+  private readonly clients: ClientCalls;
   private readonly refresh: RefreshDebounce;
   private readonly healthCheck: HealthCheck;
   private readonly roots: readonly Root[];
@@ -50,7 +44,6 @@ export class UpstreamConnection {
   private isLegacyUntil = -Infinity;
   /** Whether the server accepts no request before `initialize`, as seen now or on an earlier connection. */
   private wantsInitialize: boolean;
-  private readonly logs = new LogLevels();
   private readonly subscriptions?: Subscriptions;
   private usedAt = systemClock.elapsed();
   private since?: number;
@@ -62,6 +55,7 @@ export class UpstreamConnection {
     this.times = { ...usualTimes, ...times };
     this.wantsInitialize = options.wantsInitialize ?? false;
     this.roots = roots;
+    this.clients = new ClientCalls(roots);
     this.slot = new ConnectionSlot(options.slots);
     this.refresh = new RefreshDebounce(options.changed);
     this.callers = new InFlightCalls({
@@ -107,8 +101,7 @@ export class UpstreamConnection {
 
   /** Era of the protocol revision of the connection; undefined before it is open. */
   get era(): 'legacy' | 'modern' | undefined {
-    const version = this.client?.getNegotiatedProtocolVersion();
-    return version === undefined ? undefined : version >= '2026' ? 'modern' : 'legacy';
+    return eraOf(this.client);
   }
 
   /** When its last use ended, as `systemClock.elapsed` counts; undefined while a call or a subscription uses it. */
@@ -130,11 +123,10 @@ export class UpstreamConnection {
     const client = await this.openWithin(offerMs, undefined);
     const capabilities = client.getServerCapabilities() ?? {};
     const until = systemClock.elapsed() + offerMs;
-    // Requests of the gateway itself do not count as a use of the connection.
-    const ask = (method: string, params: JsonObject) => {
+    const request = (method: string, params: JsonObject) => {
       const fullParams = { ...params, ...(this.era === 'modern' && { _meta: offering }) };
-      const options = { timeoutMs: Math.max(1, until - systemClock.elapsed()) };
-      return this.callers.during(undefined, () => this.ask(method, fullParams, options));
+      const timeoutMs = Math.max(1, until - systemClock.elapsed());
+      return this.request(method, fullParams, { timeoutMs, isOfGateway: true });
     };
     const instructions = client.getInstructions();
     return {
@@ -143,7 +135,7 @@ export class UpstreamConnection {
       ...(instructions !== undefined && { instructions }),
       capabilities: capabilities as JsonObject,
       ...(this.wantsInitialize && { wantsInitialize: true as const }),
-      ...(await readOffers(ask, capabilities as JsonObject)),
+      ...(await readOffers(request, capabilities as JsonObject)),
     };
   }
 
@@ -152,18 +144,42 @@ export class UpstreamConnection {
    * `remote_invalid_response`, `canceled`, and `remote_error` with the error of the server.
    */
   async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { peer, isOfGateway = false } = options;
+    let leaveSlot: (() => void) | undefined;
     try {
-      return await this.slot.usedBy(options, () =>
-        this.callers.during(options.peer, () => this.ask(method, params, options)),
-      );
+      // No await when no slot is needed: `load` counts the call at once, so that no other call chooses this connection.
+      const entered = this.slot.enterCall(options);
+      if (entered) leaveSlot = await entered;
+      this.callers.addCall(peer);
+      try {
+        for (let isRepeated = false; ; isRepeated = true) {
+          const client = await this.openFor(options);
+          const sent = await this.clients.sendRequest(client, method, params, options);
+          if ('answer' in sent) {
+            this.failure = undefined;
+            return sent.answer;
+          }
+          if (isRepeated) throw this.failed(sent.thrown);
+          this.requireForgotten(sent.thrown, options);
+          if (this.client === client) {
+            this.detach();
+            this.clients.setAside(client);
+          }
+        }
+      } finally {
+        this.callers.removeCall(peer);
+      }
     } finally {
-      this.usedAt = systemClock.elapsed();
-      this.slot.stirred();
+      leaveSlot?.();
+      if (!isOfGateway) {
+        this.usedAt = systemClock.elapsed();
+        this.slot.stirred();
+      }
     }
   }
 
   /** Sends a notification. Throws as `request` does. */
-  async notify(method: string, params: JsonObject, { timeoutMs, signal }: CallOptions): Promise<void> {
+  async notifyServer(method: string, params: JsonObject, { timeoutMs, signal }: CallOptions): Promise<void> {
     const client = await this.openWithin(timeoutMs, signal);
     await client.notification({ method, params }).catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
   }
@@ -206,54 +222,17 @@ export class UpstreamConnection {
     return client;
   }
 
-  private async ask(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { signal } = options;
-    const client = await this.openFor(options);
-    try {
-      return await this.clients.during(client, () => this.send(client, method, params, options));
-    } catch (thrown) {
-      if (signal?.aborted) throw new RialtoError('canceled', { cause: thrown });
-      if (this.isClosed) throw this.closedError(thrown);
-      if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
-    }
-    if (this.client === client) {
-      this.detach();
-      this.clients.setAside(client);
-    }
-    const next = await this.openFor(options);
-    return this.clients
-      .during(next, () => this.send(next, method, params, options))
-      .catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
-  }
-
-  private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { timeoutMs, peer, signal, capabilities, headers, meta } = options;
-    if (this.era === 'legacy') await this.logs.heed(client, peer?.logLevel, timeoutMs);
-    const envelope = this.era === 'modern' ? envelopeOf(peer, this.roots, capabilities) : undefined;
-    const _meta = { ...meta, ...envelope, ...(params._meta as JsonObject) };
-    const fullParams = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
-    const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
-      const raw = await client.request({ method, params: { ...fullParams, ...answers } }, anything, {
-        timeout: timeoutMs,
-        resetTimeoutOnProgress: true,
-        maxTotalTimeout: Math.max(timeoutMs, maxCallMs),
-        signal,
-        headers: this.era === 'modern' ? headers : undefined,
-        allowInputRequired: true,
-        onprogress: (progress) => tellProgress(peer, progress as unknown as JsonObject),
-      });
-      const answer = rawOf(raw);
-      if (!isJsonObject(answer)) throw new RialtoError('remote_invalid_response', { message: noObject });
-      return answer;
-    });
-    this.failure = undefined;
-    return result;
+  /** Returns when the server refused a request because it forgot the session. Throws any other failure. */
+  private requireForgotten(thrown: unknown, { signal }: CallOptions): void {
+    if (signal?.aborted) throw new RialtoError('canceled', { cause: thrown });
+    if (this.isClosed) throw this.closedError(thrown);
+    if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
   }
 
   /** Opens the connection and runs `opened`; repeats it when the connection was replaced meanwhile. */
   private async openFor({ timeoutMs, signal, opened }: CallOptions, times = 3): Promise<Client> {
     const client = this.client && !signal?.aborted ? this.client : await this.openWithin(timeoutMs, signal);
-    await opened?.();
+    await opened?.(this, { timeoutMs, signal });
     return this.client === client || times === 1 ? client : this.openFor({ timeoutMs, signal, opened }, times - 1);
   }
 
@@ -261,10 +240,10 @@ export class UpstreamConnection {
   private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
     const timedOut = (): RialtoError =>
       signal?.aborted ? new RialtoError('canceled') : (this.slot.refusal ?? new RialtoError('remote_timeout'));
-    return this.slot.waitedFor(() => withTimeout(timeoutMs, [signal], () => this.open(), timedOut));
+    return this.slot.waitedFor(() => withTimeout(timeoutMs, [signal], () => this.openClient(), timedOut));
   }
 
-  private open(): Promise<Client> {
+  private openClient(): Promise<Client> {
     if (this.isClosed) return Promise.reject(this.closedError());
     if (this.client) return Promise.resolve(this.client);
     const waitMs = this.waitUntil - systemClock.elapsed();
@@ -275,12 +254,12 @@ export class UpstreamConnection {
   }
 
   private async connect(): Promise<Client> {
-    await this.slot.take(this);
+    await this.slot.takeSlot(this);
     const timeout = timeoutSignal(this.times.connectMs, []);
     const attempts: Attempt<ConnectedClient>[] = [];
     const start = (approach: Approach, isPatient = false): Attempt<ConnectedClient> => {
       if (timeout.signal.aborted) throw tooSlow();
-      const attempt = this.attempt(approach, isPatient);
+      const attempt = this.startAttempt(approach, isPatient);
       attempts.push(attempt);
       return attempt;
     };
@@ -302,7 +281,7 @@ export class UpstreamConnection {
     }
   }
 
-  private attempt(approach: Approach, isPatient: boolean): Attempt<ConnectedClient> {
+  private startAttempt(approach: Approach, isPatient: boolean): Attempt<ConnectedClient> {
     const { connectMs, probeMs } = this.times;
     return attemptClient({
       approach,
@@ -332,9 +311,9 @@ export class UpstreamConnection {
     this.wantsInitialize = wantsInitialize || discovery === 'unanswered';
     if (wasTested && this.era === 'legacy' && discovery !== 'late')
       this.isLegacyUntil = systemClock.elapsed() + legacyMs;
-    this.refresh.opened();
-    this.subscriptions?.opened(client);
-    this.healthCheck.opened(client);
+    this.refresh.connectionOpened();
+    this.subscriptions?.connectionOpened(client);
+    this.healthCheck.connectionOpened(client);
   }
 
   private get approach(): Approach {
@@ -354,7 +333,7 @@ export class UpstreamConnection {
     if (!isGone) this.failed(thrown);
     await this.release();
     if (!isGone) this.backOff();
-    else if (this.options.autoReconnect) await this.open().catch(() => undefined);
+    else if (this.options.autoReconnect) await this.openClient().catch(() => undefined);
   }
 
   /** Handles an end that the gateway did not cause; `detach` runs before the gateway closes a client. */
@@ -376,7 +355,7 @@ export class UpstreamConnection {
     this.reopening = setTimeout(() => {
       // Timers count whole milliseconds: they may end a little before the clock says so.
       this.waitUntil = 0;
-      void this.open().catch(() => undefined);
+      void this.openClient().catch(() => undefined);
     }, pauseMs).unref();
   }
 

@@ -4,6 +4,7 @@ import type { Peer } from '../../kernel/peer.js';
 import type { Approach } from './era-plan.js';
 import type { Slots } from '../programs/program-slots.js';
 import type { Root, UpstreamTransport } from '../upstream.types.js';
+import type { UpstreamConnection } from './upstream-connection.js';
 
 export interface ConnectionOptions {
   /** Name of the server in errors. */
@@ -42,9 +43,13 @@ export interface ConnectionTimes {
   readonly pauseMs: (failures: number) => number;
 }
 
-export interface CallOptions {
+/** How long a call may take. */
+export interface CallLimits {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+}
+
+export interface CallOptions extends CallLimits {
   /** Client that can be asked and notified during the call. */
   readonly peer?: Peer;
   /** Kind and id of the principal that the call is made for. */
@@ -55,11 +60,8 @@ export interface CallOptions {
   readonly meta?: JsonObject;
   /** Client capabilities of a request of the 2026-07-28 revision; absent: those of `peer`. */
   readonly capabilities?: JsonObject;
-  /**
-   * Checks again that the call is allowed, before it is sent on a new connection, after its offer was read. Throws when
-   * it is not.
-   */
-  readonly stillMay?: () => Promise<void>;
-  /** Runs after the connection was chosen and before the request is sent. Throws to prevent the request. */
-  readonly opened?: () => Promise<void> | undefined;
+  /** Runs after the connection opened and before the request is sent. Throws to prevent the request. */
+  readonly opened?: (connection: UpstreamConnection, limits: CallLimits) => Promise<void> | undefined;
+  /** True for requests of the gateway itself, which do not count as a use of the connection. */
+  readonly isOfGateway?: boolean;
 }

@@ -18,14 +18,17 @@ const program = (manner: string, starts: string, startMs = 0): string => `
     const { id, method, params } = JSON.parse(line);
     if (isDeaf || id === undefined) return;
     if (method === 'initialize') {
-      if (manner === 'modern') return say({ id, error: { code: -32022, message: 'no', data: { supported: ['2026-07-28'] } } });
+      const data = { supported: ['2026-07-28'] };
+      if (manner === 'modern') return say({ id, error: { code: -32022, message: 'no', data } });
       isOpen = true;
       const serverInfo = { name: manner, version: '1' };
       return say({ id, result: { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo } });
     }
     if (manner === 'broken') process.exit(1);
     if (manner === 'modern') {
-      const result = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {}, ttlMs: 0, cacheScope: 'private' };
+      const supportedVersions = ['2026-07-28'];
+      const hints = { ttlMs: 0, cacheScope: 'private' };
+      const result = { resultType: 'complete', supportedVersions, capabilities: {}, ...hints };
       return say({ id, result: method === 'server/discover' ? result : { resultType: 'complete' } });
     }
     if (isOpen) return say({ id, result: {} });

@@ -124,7 +124,8 @@ describe('upstreamError: reason of a failure (C35)', () => {
     [
       'an unknown revision',
       { protocolVersion: '2024-06-18', capabilities: {}, serverInfo },
-      'the MCP server speaks MCP 2024-06-18, which the gateway does not support: it supports 2024-11-05 to 2025-11-25, and 2026-07-28',
+      'the MCP server speaks MCP 2024-06-18, which the gateway does not support: ' +
+        'it supports 2024-11-05 to 2025-11-25, and 2026-07-28',
     ],
     [
       'a missing member',

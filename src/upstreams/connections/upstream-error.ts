@@ -36,16 +36,17 @@ function meaningOf(thrown: unknown): Meaning {
   if (typeof code === 'number') return relayed({ code, message, data: data ?? {} });
   if (code === 'REQUEST_TIMEOUT') return { code: 'remote_timeout', message: 'the MCP server did not answer in time' };
   if (code === 'INVALID_RESULT' || code === 'UNSUPPORTED_RESULT_TYPE' || name === 'ZodError')
-    return invalid(`the MCP server sent an invalid result${invalidMembers(message)}`);
-  if (name === 'SyntaxError') return invalid('the MCP server answered with a body that is not valid JSON');
+    return invalidAnswer(`the MCP server sent an invalid result${invalidMembers(message)}`);
+  if (name === 'SyntaxError') return invalidAnswer('the MCP server answered with a body that is not valid JSON');
   const version = unsupportedVersion.exec(message)?.[1];
   if (version !== undefined)
-    return invalid(
-      `the MCP server speaks MCP ${storableText(version, 40)}, which the gateway does not support: ${supportedVersions}`,
+    return invalidAnswer(
+      `the MCP server speaks MCP ${storableText(version, 40)}, ` +
+        `which the gateway does not support: ${supportedVersions}`,
     );
-  if (code === 'CLIENT_HTTP_UNEXPECTED_CONTENT') return invalid(`the MCP server answered ${mediaType(data)}`);
+  if (code === 'CLIENT_HTTP_UNEXPECTED_CONTENT') return invalidAnswer(`the MCP server answered ${mediaType(data)}`);
   if (noPin.test(message))
-    return invalid('the MCP server does not speak MCP 2026-07-28, which its `era` setting requires');
+    return invalidAnswer('the MCP server does not speak MCP 2026-07-28, which its `era` setting requires');
   if (code === 'CONNECTION_CLOSED' || closed.test(message)) return { code: 'remote_transport', message: closedMessage };
   const { cause } = (thrown ?? {}) as { cause?: unknown };
   return cause instanceof Error && cause !== thrown
@@ -103,7 +104,7 @@ function relayed(error: Relayed): Meaning {
   return { code: 'remote_error', message: error.message, data: { relayed: error as unknown as JsonObject } };
 }
 
-function invalid(message: string): Meaning {
+function invalidAnswer(message: string): Meaning {
   return { code: 'remote_invalid_response', message };
 }
 

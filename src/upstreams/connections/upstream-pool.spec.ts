@@ -11,9 +11,9 @@ const places = { endpointOf: () => ({ transport: 'streamable-http', url: 'http:/
 const opening: (() => void)[] = [];
 const forgotten: string[] = [];
 const transports = {
-  check: () => undefined,
-  forget: ({ serverId }: Addressed) => Promise.resolve(void forgotten.push(serverId)),
-  open: () => new Promise((_resolve, reject) => opening.push(() => reject(new Error('over')))),
+  checkEndpoint: () => undefined,
+  removeDownloads: ({ serverId }: Addressed) => Promise.resolve(void forgotten.push(serverId)),
+  openTransport: () => new Promise((_resolve, reject) => opening.push(() => reject(new Error('over')))),
 };
 
 const server = (id: string, more: Partial<Addressed> = {}) =>
@@ -77,7 +77,7 @@ describe('UpstreamPool', () => {
       ['b', 'user:ann'],
     ]);
     expect([one.to(server('a')), one.to(server('a'), user('bob'))]).toEqual([all, bobs]);
-    one.drop('a');
+    one.closeServer('a');
     expect(callers(one)).toEqual(['user:ann']);
   });
 

@@ -106,30 +106,30 @@ export class UpstreamPool implements OnApplicationShutdown {
    * changed. Throws `unavailable` when there is no room for one more user.
    */
   to(server: Addressed, user?: UserCredential): ServerConnections {
-    const key = keyOf(server, user);
+    const key = connectionKey(server, user);
     const known = this.known.get(key);
     if (known && isSame(known, server, user)) return known.connections;
-    if (known) void this.end(key);
+    if (known) void this.endConnections(key);
     if (user) this.makeRoomForUser(server.orgId);
     const endpoint = this.places.endpointOf(server, user);
-    return this.keep(server, user, endpoint);
+    return this.addConnections(server, user, endpoint);
   }
 
   /** @param main the shared connection, when it is open already. */
-  private keep(
+  private addConnections(
     server: Addressed,
     user: UserCredential | undefined,
     endpoint: Endpoint,
     main?: UpstreamConnection,
   ): ServerConnections {
-    const key = keyOf(server, user);
+    const key = connectionKey(server, user);
     const { autoReconnect, roots } = server;
     const isProgram = server.transport === 'stdio';
     const make: ConnectionMaker['make'] = (owner) =>
-      this.connect({
+      this.newConnection({
         of: server,
         endpoint,
-        slots: isProgram ? this.slots.of(server.orgId, owner ? 'own' : 'shared') : undefined,
+        slots: isProgram ? this.slots.slotsOf(server.orgId, owner ? 'own' : 'shared') : undefined,
         autoReconnect,
         roots,
         changed: () => this.tellChanged(server, user),
@@ -150,7 +150,7 @@ export class UpstreamPool implements OnApplicationShutdown {
   /** Keeps a connection open for changes of a resource, until the returned function is called. Throws as `to` does. */
   watch(server: Addressed, uri: string, user?: UserCredential): () => void {
     const { shared } = this.to(server, user);
-    const key = keyOf(server, user);
+    const key = connectionKey(server, user);
     const uris = this.watched.get(key) ?? new Map<string, number>();
     this.watched.set(key, uris);
     uris.set(uri, (uris.get(uri) ?? 0) + 1);
@@ -166,7 +166,7 @@ export class UpstreamPool implements OnApplicationShutdown {
 
   /** Prevents that the idle connection is closed, until the returned function is called. */
   attend(server: Addressed, user?: UserCredential): () => void {
-    const key = keyOf(server, user);
+    const key = connectionKey(server, user);
     this.attended.set(key, (this.attended.get(key) ?? 0) + 1);
     return () => {
       const left = this.attended.get(key)! - 1;
@@ -177,19 +177,19 @@ export class UpstreamPool implements OnApplicationShutdown {
 
   /** Returns the existing connection, shared or of one user. */
   lineTo(server: Addressed, user?: UserCredential): UpstreamConnection | undefined {
-    const known = this.known.get(keyOf(server, user));
+    const known = this.known.get(connectionKey(server, user));
     return known && isSame(known, server, user) ? known.connections.shared : undefined;
   }
 
   /** Returns the load of this process on the connections. */
   loadOf(server: Addressed, user?: UserCredential): Load {
-    const connections = this.known.get(keyOf(server, user))?.connections;
+    const connections = this.known.get(connectionKey(server, user))?.connections;
     return { isResting: connections?.shared.status === 'error', calls: connections?.load ?? 0 };
   }
 
   /**
-   * Reads the offer of a server that may have no row yet, and closes the connection. Throws as UpstreamTransports.check
-   * and UpstreamConnection.request do.
+   * Reads the offer of a server that may have no row yet, and closes the connection. Throws as
+   * UpstreamTransports.checkEndpoint and UpstreamConnection.request do.
    */
   async probe(of: ProgramOwner, endpoint: Endpoint, used: Pick<Addressed, 'roots' | 'era'>): Promise<Offer> {
     const probed = await this.probeToKeep(of, endpoint, { ...used, autoReconnect: true });
@@ -207,12 +207,12 @@ export class UpstreamPool implements OnApplicationShutdown {
     endpoint: Endpoint,
     used: Pick<Addressed, 'roots' | 'era' | 'autoReconnect'>,
   ): Promise<Probed> {
-    this.transports.check(endpoint);
+    this.transports.checkEndpoint(endpoint);
     const owner = { orgId: of.orgId, serverId: of.serverId };
     const open = (hooks: Pick<ConnectOptions, 'slots' | 'changed' | 'heard'>): UpstreamConnection =>
-      this.connect({ ...used, ...hooks, of: owner, endpoint });
+      this.newConnection({ ...used, ...hooks, of: owner, endpoint });
     const kept =
-      endpoint.transport === 'stdio' ? new ProbedConnection(this.slots.of(of.orgId, 'shared'), open) : undefined;
+      endpoint.transport === 'stdio' ? new ProbedConnection(this.slots.slotsOf(of.orgId, 'shared'), open) : undefined;
     const connection = kept?.connection ?? open({ changed: () => undefined });
     const forget = (): void => void this.probed.delete(owner);
     const close = (): Promise<void> => connection.close().finally(forget);
@@ -234,11 +234,11 @@ export class UpstreamPool implements OnApplicationShutdown {
   async adopt(server: Addressed, { kept, close, forget }: Probed): Promise<void> {
     if (!kept) return;
     const isClaimed = await kept.claim();
-    const key = keyOf(server);
+    const key = connectionKey(server);
     const known = this.known.get(key);
     if (!isClaimed || (known && isSame(known, server, undefined))) return void close();
-    if (known) void this.end(key);
-    this.keep(server, undefined, this.places.endpointOf(server), kept.connection);
+    if (known) void this.endConnections(key);
+    this.addConnections(server, undefined, this.places.endpointOf(server), kept.connection);
     kept.adoptedBy({
       changed: () => this.tellChanged(server),
       heard: (...message) => this.heard(server, undefined, ...message),
@@ -252,8 +252,8 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   /** Throws `url_not_allowed` or `unprocessable` for an endpoint that may not be connected to. */
-  check(endpoint: Endpoint): void {
-    this.transports.check(endpoint);
+  checkEndpoint(endpoint: Endpoint): void {
+    this.transports.checkEndpoint(endpoint);
   }
 
   /** Closes the connections of an org to servers that were deleted or have another address now. */
@@ -261,14 +261,14 @@ export class UpstreamPool implements OnApplicationShutdown {
     for (const [key, known] of this.known) {
       const server = servers.get(known.server.id);
       if (known.server.orgId !== org || (server && isSame(known, server, known.user))) continue;
-      const ended = this.end(key);
-      if (!server) void ended.then(() => this.forget(known.server));
+      const ended = this.endConnections(key);
+      if (!server) void ended.then(() => this.removeDownloads(known.server));
     }
   }
 
   /** Closes all connections to a server; the next call opens a new one without waiting for a backoff. */
-  drop(id: string): void {
-    for (const [key, { server }] of this.known) if (server.id === id) void this.end(key);
+  closeServer(id: string): void {
+    for (const [key, { server }] of this.known) if (server.id === id) void this.endConnections(key);
   }
 
   /**
@@ -281,7 +281,7 @@ export class UpstreamPool implements OnApplicationShutdown {
 
   /** Closes the connections of one user to a server. */
   dropUser(id: string, caller: string): void {
-    void this.end(keyOf({ id }, { caller }));
+    void this.endConnections(connectionKey({ id }, { caller }));
   }
 
   /** Lists the credentials with connections in this process. */
@@ -300,28 +300,28 @@ export class UpstreamPool implements OnApplicationShutdown {
   /** Passes on a notification. Drops updates of resources that are not watched. */
   private heard(server: Addressed, user: UserCredential | undefined, method: string, params: JsonObject): void {
     if (method === 'notifications/resources/updated') {
-      if (typeof params.uri !== 'string' || !this.watched.get(keyOf(server, user))?.has(params.uri)) return;
+      if (typeof params.uri !== 'string' || !this.watched.get(connectionKey(server, user))?.has(params.uri)) return;
       this.tellUpdated(server, params.uri, user?.caller);
     }
     this.tellHeard(server, method, params, user?.caller);
   }
 
-  private async end(key: string): Promise<void> {
+  private async endConnections(key: string): Promise<void> {
     const known = this.known.get(key);
     this.known.delete(key);
     await known?.connections.close();
   }
 
   /** Removes the downloads of a deleted server, unless another server uses its name now. */
-  private async forget(deleted: ProgramOwner): Promise<void> {
+  private async removeDownloads(deleted: ProgramOwner): Promise<void> {
     const present = [...this.probed, ...[...this.known.values()].map(({ server }) => server)];
     const hasSameName = ({ orgId, serverId }: ProgramOwner): boolean =>
       orgId === deleted.orgId && serverId === deleted.serverId;
-    if (!present.some(hasSameName)) await this.transports.forget(deleted);
+    if (!present.some(hasSameName)) await this.transports.removeDownloads(deleted);
   }
 
-  private connect({ of, endpoint, ...options }: ConnectOptions): UpstreamConnection {
-    const transport = () => this.transports.open(endpoint, of);
+  private newConnection({ of, endpoint, ...options }: ConnectOptions): UpstreamConnection {
+    const transport = () => this.transports.openTransport(endpoint, of);
     return new UpstreamConnection({ ...options, server: of.serverId, transport, transportKind: endpoint.transport });
   }
 
@@ -332,7 +332,7 @@ export class UpstreamPool implements OnApplicationShutdown {
   private makeRoomForUser(org: string): void {
     const users = [...this.known.values()].filter(({ server, user }) => user && server.orgId === org);
     if (users.length < usersPerOrg) return;
-    const free = users.filter(({ server, user }) => !this.attended.has(keyOf(server, user)));
+    const free = users.filter(({ server, user }) => !this.attended.has(connectionKey(server, user)));
     this.endLongestIdle(
       free,
       `all ${usersPerOrg} users of this org that may have their own connections are using them`,
@@ -348,7 +348,7 @@ export class UpstreamPool implements OnApplicationShutdown {
     });
     const longestIdle = idle.toSorted((one, other) => one.idleSince - other.idleSince)[0]?.known;
     if (!longestIdle) throw new RialtoError('unavailable', { message, data: { retryAfterSeconds: 5 } });
-    void this.end(keyOf(longestIdle.server, longestIdle.user));
+    void this.endConnections(connectionKey(longestIdle.server, longestIdle.user));
   }
 
   private reap(): void {
@@ -357,7 +357,7 @@ export class UpstreamPool implements OnApplicationShutdown {
       connections.closeIdle();
       if ((connections.idleSince ?? Infinity) > until || this.attended.has(key)) continue;
       this.log.debug({ server: server.serverId }, 'closed the idle connection to an MCP server');
-      void this.end(key);
+      void this.endConnections(key);
     }
   }
 }
@@ -367,7 +367,7 @@ type ConnectOptions = Omit<ConnectionOptions, 'server' | 'transport' | 'transpor
   readonly endpoint: Endpoint;
 };
 
-function keyOf({ id }: Pick<Addressed, 'id'>, user?: Pick<UserCredential, 'caller'>): string {
+function connectionKey({ id }: Pick<Addressed, 'id'>, user?: Pick<UserCredential, 'caller'>): string {
   return user ? `${id} ${user.caller}` : id;
 }
 

@@ -4,6 +4,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
+import { OwnCredentialAdmin } from './own-credential-admin.js';
 import { UserCredentialAdmin } from './user-credential-admin.js';
 import { ApproveTools } from '../upstream.types.js';
 import {
@@ -17,13 +18,16 @@ import {
 @ApiBearerAuth()
 @Controller('api/mcp/servers/:id')
 export class UserCredentialsController {
-  constructor(private readonly credentials: UserCredentialAdmin) {}
+  constructor(
+    private readonly own: OwnCredentialAdmin,
+    private readonly credentials: UserCredentialAdmin,
+  ) {}
 
   @Get('credential')
   @ApiOperation({ summary: 'Headers that the server requires of you, and when you set them' })
   @ApiResponse({ status: 200, standardSchema: OwnCredentialView })
   get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
-    return this.credentials.get(ctx, id);
+    return this.own.get(ctx, id);
   }
 
   @Put('credential')
@@ -34,7 +38,7 @@ export class UserCredentialsController {
     @Param('id', { schema: IdParam }) id: string,
     @Body({ schema: GiveCredential }) body: GiveCredential,
   ) {
-    return this.credentials.give(ctx, id, body);
+    return this.own.give(ctx, id, body);
   }
 
   @Delete('credential')
@@ -42,7 +46,7 @@ export class UserCredentialsController {
   @ApiOperation({ summary: 'Remove your own credential: its connections are closed' })
   @ApiResponse({ status: 204 })
   remove(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
-    return this.credentials.remove(ctx, id);
+    return this.own.remove(ctx, id);
   }
 
   @Get('credentials')

@@ -2,20 +2,17 @@ import { createHash } from 'node:crypto';
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { newId } from '../../kernel/ids.js';
 import type { Notice } from '../../kernel/notices.js';
 import { Notices } from '../../platform/bus/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { SnapshotCache } from '../../platform/database/snapshot-cache.js';
-import type { Tx } from '../../platform/database/tx.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import type { McpServerEntity } from '../storage/mcp-server.entity.js';
 import { serverOf } from '../storage/registered-server.js';
 import type { RegisteredServer } from '../registered-server.types.js';
-import { ServerOffers } from '../catalog/server-offers.js';
 import { UpstreamPool } from '../connections/upstream-pool.js';
-import { SealedEndpoints, type UserCredential } from '../storage/sealed-endpoints.js';
-import type { ApproveTools, Offer, QuarantinedTool } from '../upstream.types.js';
+import type { UserCredential } from '../storage/sealed-endpoints.js';
+import type { Offer, QuarantinedTool } from '../upstream.types.js';
 import { UserCredentialStore, type KeptCredential } from '../storage/user-credential.store.js';
 
 /** Interval of the check for withdrawn credentials; notices may be lost. */
@@ -27,19 +24,14 @@ interface HeldCredential extends UserCredential {
   readonly quarantinedTools: QuarantinedTool[];
 }
 
-interface Given {
-  readonly caller: string;
-  /** Headers with the spelling of the server. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Offer of the server to a caller that sends these headers. */
-  readonly offer: Offer;
-}
-
 /** Credentials of one caller, by the row ids of their servers. */
 export type OwnCredentials = ReadonlyMap<string, HeldCredential>;
 
 /** Members of a server that decide which credentials it takes. */
-type CredentialServer = Pick<McpServerEntity, 'id' | 'orgId' | 'serverId' | 'url' | 'userCredentials' | 'userHeaders'>;
+export type CredentialServer = Pick<
+  McpServerEntity,
+  'id' | 'orgId' | 'serverId' | 'url' | 'userCredentials' | 'userHeaders'
+>;
 
 /** Holds the credentials of callers for MCP servers, and what the servers offer to each caller. */
 @Injectable()
@@ -48,7 +40,9 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
     probe: (key) => this.store.version(...ownerIn(key)),
     load: async (key) => {
       const [org, caller] = ownerIn(key);
-      return new Map((await this.store.of(org, caller)).map((row) => [row.server, this.credentialOf(row, caller)]));
+      return new Map(
+        (await this.store.credentialsOf(org, caller)).map((row) => [row.server, this.credentialOf(row, caller)]),
+      );
     },
   });
   /** Offers in memory, by hash. Most users of a server are offered the same, which is then stored once. */
@@ -58,10 +52,8 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly store: UserCredentialStore,
-    private readonly places: SealedEndpoints,
     private readonly pool: UpstreamPool,
     private readonly notices: Notices,
-    private readonly offers: ServerOffers,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -74,7 +66,7 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Returns the caller's credential for this server as it is now; undefined when there is none. */
-  async of(ctx: CallContext, server: CredentialServer): Promise<UserCredential | undefined> {
+  async credentialFor(ctx: CallContext, server: CredentialServer): Promise<UserCredential | undefined> {
     if (server.userCredentials === 'none' || server.orgId !== ctx.org.id) return undefined;
     return usableCredential(await this.given(ctx), server);
   }
@@ -83,20 +75,26 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
    * Returns the credential that a call of the caller uses; undefined for the shared connection. Throws
    * `credential_required`.
    */
-  async needed(ctx: CallContext, server: CredentialServer): Promise<UserCredential | undefined> {
-    const credential = await this.of(ctx, server);
+  async requireCredential(ctx: CallContext, server: CredentialServer): Promise<UserCredential | undefined> {
+    const credential = await this.credentialFor(ctx, server);
     if (!credential && server.userCredentials === 'required') throw credentialRequired(server);
     return credential;
   }
 
+  /** Returns when the caller set its credential for this server; undefined when there is none. */
+  async givenAt(ctx: CallContext, server: CredentialServer): Promise<Date | undefined> {
+    const credential = await this.credentialFor(ctx, server);
+    return credential && (await this.store.find(server.id, credential.caller))?.createdAt;
+  }
+
   /** Returns all credentials of the caller. The object changes whenever a credential changes. */
   given(ctx: CallContext): Promise<OwnCredentials> {
-    return this.cache.get(keyOf(ctx));
+    return this.cache.get(credentialKey(ctx));
   }
 
   /** Returns the same without a promise, when the cache is fresh. */
   peekGiven(ctx: CallContext): OwnCredentials | undefined {
-    return this.cache.peek(keyOf(ctx));
+    return this.cache.peek(credentialKey(ctx));
   }
 
   /** Returns a server with what it offers to the owner of the credentials. */
@@ -115,42 +113,6 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
     return seen;
   }
 
-  /** Notifies all processes that the offer of a server for one user changed. */
-  tellOffer(
-    { orgId, id }: Pick<CredentialServer, 'orgId' | 'id'>,
-    { caller }: Pick<UserCredential, 'caller'>,
-    tx?: Tx,
-  ): void {
-    this.notices.tell(tx, 'upstream.offer-changed', { orgId, serverId: id, caller });
-  }
-
-  /** Ends the quarantine of tools for the owner of the credential. Throws as ServerOffers.approveFor does. */
-  async approve(tx: Tx, server: CredentialServer, id: string, wanted: ApproveTools['tools']): Promise<void> {
-    const caller = await this.offers.approveFor(tx, server, id, wanted);
-    this.tellOffer(server, { caller }, tx);
-  }
-
-  /**
-   * Replaces the caller's credential and returns its creation time. Tools in quarantine stay there. Throws `not_found`
-   * when the server was deleted.
-   */
-  async put(tx: Tx, server: CredentialServer, { caller, headers, offer }: Given): Promise<Date> {
-    const user = { caller, origin: originOf(server) };
-    const sealed = this.places.sealUser(server, user, headers);
-    const { id, orgId } = server;
-    const pins = await this.offers.pinsFor(tx, { server: id, caller }, offer);
-    const stored = { ...user, id: newId(), orgId, server: id, headers: Object.keys(headers), sealed, offer, ...pins };
-    const since = await this.store.put(tx, stored);
-    if (!since) throw new RialtoError('not_found', { message: 'no such MCP server' });
-    this.tellChanged(tx, server, caller);
-    return since;
-  }
-
-  /** Notifies all processes: after the commit, no connection continues to use the former credential. */
-  tellChanged(tx: Tx, { orgId, id }: Pick<CredentialServer, 'orgId' | 'id'>, caller: string): void {
-    this.notices.tell(tx, 'upstream.credential-changed', { orgId, serverId: id, caller });
-  }
-
   @OnNotice('upstream.credential-changed')
   credentialChanged({ orgId, serverId, caller }: Notice<'upstream.credential-changed'>): void {
     this.cache.expire(keyIn(orgId, caller));
@@ -167,7 +129,7 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
     const connections = this.pool.users();
     if (connections.length === 0) return;
     try {
-      const left = await this.store.left(connections.map(({ user }) => user.id));
+      const left = await this.store.findExisting(connections.map(({ user }) => user.id));
       for (const { server, user } of connections) if (!left.has(user.id)) this.pool.dropUser(server.id, user.caller);
     } catch (err) {
       this.log.warn({ err }, 'could not check for withdrawn credentials; tries again later');
@@ -190,7 +152,7 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
 }
 
 /** Returns the only origin to which credentials for a server are sent. */
-function originOf({ url }: Pick<CredentialServer, 'url'>): string {
+export function originOf({ url }: Pick<CredentialServer, 'url'>): string {
   return url === null ? '' : new URL(url).origin;
 }
 
@@ -208,7 +170,7 @@ function credentialRequired({ serverId, userHeaders }: CredentialServer): Rialto
  * Converts a 401 answer to a call with the caller's credential into `credential_refused`. Returns any other error
  * unchanged.
  */
-export function refusalOf(thrown: unknown, { serverId }: Pick<CredentialServer, 'serverId'>): unknown {
+export function asCredentialRefusal(thrown: unknown, { serverId }: Pick<CredentialServer, 'serverId'>): unknown {
   const error = RialtoError.from(thrown);
   const statuses = [error, error.cause].map((each) => each instanceof RialtoError && each.data?.upstreamStatus);
   if (!statuses.includes(401)) return thrown;
@@ -236,7 +198,7 @@ function usableCredential(all: OwnCredentials, server: CredentialServer): HeldCr
   return given?.origin === originOf(server) && hasAllHeaders ? given : undefined;
 }
 
-function keyOf({ org, principal }: CallContext): string {
+function credentialKey({ org, principal }: CallContext): string {
   return keyIn(org.id, callerOf(principal));
 }
 

@@ -24,25 +24,20 @@ export class ConnectionSlot {
   }
 
   /**
-   * Counts a call against the share of its caller. Throws `unavailable` when the share is used up, `canceled`, and what
-   * the work throws.
+   * Counts a call against the share of its caller, until the returned function is called. Undefined when nothing limits
+   * the call. Rejects with `unavailable` when the share is used up, and `canceled`.
    */
-  async usedBy<Result>(
-    { caller, ...wait }: TurnWait & { readonly caller?: string },
-    work: () => Promise<Result>,
-  ): Promise<Result> {
-    if (!this.slots || caller === undefined) return work();
-    const leave = await this.slots.enter(caller, this, wait);
-    return work().finally(leave);
+  enterCall(call: TurnWait & { readonly caller?: string }): Promise<() => void> | undefined {
+    return call.caller === undefined ? undefined : this.slots?.enter(call.caller, this, call);
   }
 
   /** Takes a slot. Throws `unavailable` when no slot becomes free in time, or when none is free and no call waits. */
-  async take(holder: SlotHolder): Promise<void> {
+  async takeSlot(holder: SlotHolder): Promise<void> {
     if (!this.slots) return;
     this.queue = new AbortController();
     try {
       const { signal } = this.queue;
-      this.giveBack = await this.slots.take(holder, { signal, mayWait: this.waiters > 0 });
+      this.giveBack = await this.slots.takeSlot(holder, { signal, mayWait: this.waiters > 0 });
     } finally {
       this.queue = undefined;
     }

@@ -38,7 +38,7 @@ export class ProgramCaches implements OnApplicationShutdown {
    * Removes the folder of a deleted server. The folder is renamed first, because a new server of the same id may create
    * its own meanwhile.
    */
-  async drop({ orgId, serverId }: ProgramOwner): Promise<void> {
+  async removeFolder({ orgId, serverId }: ProgramOwner): Promise<void> {
     if (this.root === undefined) return;
     const renamed = join(this.root, `gone-${newId()}`);
     try {

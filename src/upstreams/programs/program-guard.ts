@@ -138,7 +138,8 @@ export class ProgramGuard implements OnModuleInit {
     const counted = limited.find(({ limits }) => limits!.processes !== undefined);
     if (isRoot && counted && !this.settings.RIALTO_STDIO_USER)
       return [
-        `stdioCommands: the processes of ${counted.name} cannot be limited while they run as root; set RIALTO_STDIO_USER`,
+        `stdioCommands: the processes of ${counted.name} cannot be limited while they run as root; ` +
+          'set RIALTO_STDIO_USER',
       ];
     return [];
   }

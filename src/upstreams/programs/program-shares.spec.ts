@@ -24,7 +24,7 @@ describe('ProgramShares: limit of programs that one caller uses at once (E3)', (
     expect(shares.isEmpty).toBe(true);
   });
 
-  it('lets calls wait until the last call at one program ends, and admits waiters for one program together', async () => {
+  it('lets calls wait until the last call at a program ends, and admits waiters for one together', async () => {
     const ends = [
       await shares.enter('bad', one, wait),
       await shares.enter('bad', one, wait),

@@ -22,7 +22,7 @@ export interface Slots {
    * program that is idle for longest ends, or else one that only subscriptions use. Rejects with `unavailable` when no
    * slot is free and `mayWait` is false, or when the signal aborts.
    */
-  take(holder: SlotHolder, wait: { readonly signal: AbortSignal; readonly mayWait: boolean }): Promise<() => void>;
+  takeSlot(holder: SlotHolder, wait: { readonly signal: AbortSignal; readonly mayWait: boolean }): Promise<() => void>;
   /** Counts a call of a caller at a program, as ProgramShares.enter does. */
   enter(caller: string, program: object, wait: TurnWait): Promise<() => void>;
   /** Notifies the group that a holder may be idle now. */
@@ -56,14 +56,16 @@ export class SlotGroup implements Slots {
   ) {
     const full = (maxPerCaller: number): RialtoError =>
       new RialtoError('unavailable', {
-        message: `this caller uses ${maxPerCaller} of the ${most} programs that MCP servers of this org may run at once; one caller may use no more`,
+        message:
+          `this caller uses ${maxPerCaller} of the ${most} programs that MCP servers of this org may run at once; ` +
+          'one caller may use no more',
         hint,
         data,
       });
     this.shares = new ProgramShares(Math.max(1, Math.floor(most * shareOfCaller)), full);
   }
 
-  take(holder: SlotHolder, { signal, mayWait }: Parameters<Slots['take']>[1]): Promise<() => void> {
+  takeSlot(holder: SlotHolder, { signal, mayWait }: Parameters<Slots['takeSlot']>[1]): Promise<() => void> {
     const isFree = (): boolean => (mayWait ? this.hasRoom() : this.occupied.size < this.most);
     if (this.waiting.length === 0 && isFree()) return Promise.resolve(this.occupy(holder));
     if (!mayWait || signal.aborted || this.waiting.length >= maxWaiting) return Promise.reject(this.full());
@@ -157,10 +159,10 @@ export class ProgramSlots {
    * @param kind counted separately, so that a client with its own program never waits for a program that waits for that
    * client.
    */
-  of(org: string, kind: 'shared' | 'own'): Slots {
+  slotsOf(org: string, kind: 'shared' | 'own'): Slots {
     const group = (): SlotGroup => this.groupOf(`${kind} ${org}`);
     return {
-      take: (holder, wait) => group().take(holder, wait),
+      takeSlot: (holder, wait) => group().takeSlot(holder, wait),
       enter: (...call) => group().enter(...call),
       stirred: () => group().stirred(),
       full: () => group().full(),

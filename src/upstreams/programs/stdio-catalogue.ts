@@ -39,7 +39,7 @@ export class StdioCatalogue {
   }: Extract<Endpoint, { transport: 'stdio' }>): Omit<StdioCommand, 'cache'> {
     const loaderName = Object.keys(env).find((name) => loaderVariable.test(name));
     if (loaderName !== undefined)
-      throw refused(
+      throw refusedCommand(
         `does not accept the variable ${loaderName}`,
         'the variable would change how the gateway isolates programs; remove it',
       );
@@ -47,18 +47,18 @@ export class StdioCatalogue {
     const entry = this.settings.configFile.stdioCommands.find(({ name }) => name === command);
     if (!entry && (isDeclared || this.mayBeAny)) return { command, args, cwd, env };
     if (!entry)
-      throw refused(
+      throw refusedCommand(
         'is not a program that the operator has allowed',
         'stdioCommands in the configuration file lists the allowed programs',
       );
     if (args.length > 0 || cwd !== undefined)
-      throw refused('gets its arguments and its folder from the operator; leave out args and cwd');
+      throw refusedCommand('gets its arguments and its folder from the operator; leave out args and cwd');
     const foreign = Object.keys(env).find((name) => !entry.env.includes(name));
-    if (foreign !== undefined) throw refused(`does not accept the variable ${foreign}`);
+    if (foreign !== undefined) throw refusedCommand(`does not accept the variable ${foreign}`);
     return { ...entry, env };
   }
 }
 
-function refused(what: string, hint?: string): RialtoError {
+function refusedCommand(what: string, hint?: string): RialtoError {
   return new RialtoError('unprocessable', { message: `this command ${what}`, hint });
 }

@@ -124,7 +124,7 @@ async function readList<Item>(ask: AskPage, kind: ListKind<Item>, problems: List
   for (let page = 0; page < maxPages; page++) {
     const answer = await ask(kind.method, cursor === undefined ? {} : { cursor }).catch(emptyWhereUnknown(kind));
     const listed = answer[kind.member];
-    if (!Array.isArray(listed)) throw refused(`the result of ${kind.method} has no list "${kind.member}"`);
+    if (!Array.isArray(listed)) throw unusableServer(`the result of ${kind.method} has no list "${kind.member}"`);
     const known = items.size;
     for (const item of listed) {
       const { key = '', fault, isKept } = judge(kind, item);
@@ -133,7 +133,7 @@ async function readList<Item>(ask: AskPage, kind: ListKind<Item>, problems: List
       length += JSON.stringify(item).length;
       if (items.size >= maxItems || length > maxLength) {
         if (kind.mayBeCut) return done();
-        throw refused(`${kind.method} has more than ${maxItems} items or ${maxLength} characters`);
+        throw unusableServer(`${kind.method} has more than ${maxItems} items or ${maxLength} characters`);
       }
       items.set(key, item as JsonObject);
     }
@@ -144,7 +144,7 @@ async function readList<Item>(ask: AskPage, kind: ListKind<Item>, problems: List
     cursors.add(nextCursor);
     cursor = nextCursor;
   }
-  throw refused(`${kind.method} has more than ${maxPages} pages`);
+  throw unusableServer(`${kind.method} has more than ${maxPages} pages`);
 }
 interface Judgement {
   readonly key?: string;
@@ -183,6 +183,6 @@ function textUpTo(max: number, value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' && storableText(value, max) === value ? value : undefined;
 }
 
-function refused(message: string): RialtoError {
+function unusableServer(message: string): RialtoError {
   return new RialtoError('remote_invalid_response', { message: `the MCP server cannot be used: ${message}` });
 }

@@ -100,6 +100,11 @@ export function mayRead({ resourceAllowList: allowed }: McpServerEntity, uri: st
   );
 }
 
+/** Returns the server, unless its allow list excludes the URI. */
+export function unlessExcluded(server: RegisteredServer | undefined, uri: string): RegisteredServer | undefined {
+  return server && mayRead(server.row, uri) ? server : undefined;
+}
+
 /**
  * Returns whether a server could resolve a URI to another place than its text says: it holds `..` or encoded
  * separators.

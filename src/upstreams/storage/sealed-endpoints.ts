@@ -48,11 +48,18 @@ export class SealedEndpoints {
   columnsOf(owner: Owner, endpoint: Endpoint): Place & Pick<McpServerEntity, 'headerNames' | 'envNames'> {
     if (endpoint.transport === 'stdio') {
       const { transport, program, env } = endpoint;
-      return { transport, url: null, program, secrets: this.seal(owner, env), headerNames: [], envNames: namesOf(env) };
+      return {
+        transport,
+        url: null,
+        program,
+        secrets: this.sealValues(owner, env),
+        headerNames: [],
+        envNames: namesOf(env),
+      };
     }
     const { transport, headers } = endpoint;
     const { url, query } = this.queries.hide(endpoint.url);
-    const secrets = this.seal(owner, query === undefined ? headers : { ...headers, [queryKey]: query });
+    const secrets = this.sealValues(owner, query === undefined ? headers : { ...headers, [queryKey]: query });
     return { transport, url, program: null, secrets, headerNames: namesOf(headers), envNames: [] };
   }
 
@@ -72,7 +79,7 @@ export class SealedEndpoints {
 
   private sharedEndpointOf(server: StoredServer): Endpoint {
     const { transport, url, program, secrets, source } = server;
-    const values = secrets === null ? {} : this.openValues(secrets, placeOf(server));
+    const values = secrets === null ? {} : this.openValues(secrets, endpointPlace(server));
     if (transport === 'stdio') return { transport, program: program!, env: values, isDeclared: source === 'config' };
     const { [queryKey]: query, ...headers } = values;
     return { transport, url: UrlQueries.whole({ url: url!, query }), headers };
@@ -82,8 +89,8 @@ export class SealedEndpoints {
     return JSON.parse(this.vault.open(sealed, place).reveal()) as NamedValues;
   }
 
-  private seal(owner: Owner, values: NamedValues): string | null {
-    return namesOf(values).length === 0 ? null : this.vault.seal(JSON.stringify(values), placeOf(owner));
+  private sealValues(owner: Owner, values: NamedValues): string | null {
+    return namesOf(values).length === 0 ? null : this.vault.seal(JSON.stringify(values), endpointPlace(owner));
   }
 }
 
@@ -164,7 +171,7 @@ function namesOf(values: NamedValues): string[] {
   return Object.keys(values);
 }
 
-function placeOf({ id, orgId }: Owner): SealedAt {
+function endpointPlace({ id, orgId }: Owner): SealedAt {
   return { table: 'mcp_servers', row: id, org: orgId };
 }
 

@@ -1,4 +1,4 @@
-import { choose, type Load } from './tool-choice.js';
+import { chooseIndex, type Load } from './tool-choice.js';
 import { strategies } from '../upstream.types.js';
 
 const loads = (...calls: (number | 'rests')[]): Load[] =>
@@ -16,10 +16,10 @@ describe('AE-72 AE-73 choice between several servers with the same tool', () => 
     ['least-loaded', loads(1, 0, 0), 0, 1],
     ['least-loaded', loads(1, 0, 0), 1, 2],
   ] as const)('%s of %j at turn %i chooses index %i', (strategy, given, turn, place) =>
-    expect(choose(given, strategy, turn)).toBe(place),
+    expect(chooseIndex(given, strategy, turn)).toBe(place),
   );
 
   it.each(strategies)('%s chooses a failed server when all have failed', (strategy) =>
-    expect(choose(loads('rests', 'rests'), strategy, 0)).toBe(0),
+    expect(chooseIndex(loads('rests', 'rests'), strategy, 0)).toBe(0),
   );
 });

@@ -12,7 +12,7 @@ export interface Load {
  * Returns the index of the chosen server. Servers with a failed connection are chosen only when all have failed. Pure.
  * @param turn number of earlier choices; selects the next server in turn, and one of several equally loaded servers.
  */
-export function choose(loads: readonly Load[], strategy: Strategy, turn: number): number {
+export function chooseIndex(loads: readonly Load[], strategy: Strategy, turn: number): number {
   const all = loads.map((load, place) => ({ ...load, place }));
   const working = all.filter(({ isResting }) => !isResting);
   const candidates = working.length > 0 ? working : all;

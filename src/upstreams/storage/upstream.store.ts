@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
-import type { Tx } from '../../platform/database/tx.js';
+import { queryIn, type Tx } from '../../platform/database/tx.js';
 import { McpServerEntity } from './mcp-server.entity.js';
 import { nothingYet } from './offer.js';
 
@@ -53,20 +53,22 @@ export class UpstreamStore {
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'mcp-servers-version',
-      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
-       from mcp_servers where org_id = $1`,
-      [org],
+      `
+      select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
+      from mcp_servers
+      where org_id = :org`,
+      { org },
     );
     return row!.version;
   }
 
   /** Serializes the changes of the servers of an org, so that the checks of ids and of the maximum are exact. */
   async lock(tx: Tx, org: OrgId): Promise<void> {
-    await tx.manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [changeLock, org]);
+    await queryIn(tx, `select pg_advisory_xact_lock(:changeLock, hashtext(:org))`, { changeLock, org });
   }
 
   /** Returns the current row under the lock. Throws `not_found`. */
-  async locked(tx: Tx, { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>): Promise<McpServerEntity> {
+  async findLocked(tx: Tx, { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>): Promise<McpServerEntity> {
     await this.lock(tx, orgId);
     const row = await this.within(tx).findOneBy({ id });
     if (row) return row;
@@ -82,8 +84,9 @@ export class UpstreamStore {
     });
   }
 
-  /** Inserts a row under the lock. Throws `slug_taken`, or `unprocessable` when the org has reached the maximum. */
+  /** Takes the lock and inserts a row. Throws `slug_taken`, or `unprocessable` when the org has reached the maximum. */
   async insert(tx: Tx, server: Partial<McpServerEntity>): Promise<McpServerEntity> {
+    await this.lock(tx, server.orgId!);
     const servers = this.within(tx);
     await this.requireFree(server, servers);
     if ((await servers.countBy({ orgId: server.orgId })) >= maxPerOrg)
@@ -104,7 +107,10 @@ export class UpstreamStore {
     change: Partial<McpServerEntity>,
   ): Promise<McpServerEntity> {
     const servers = this.within(tx);
-    if (change.offer) await this.requireRoom(tx, { id, orgId, offer: change.offer });
+    if (change.offer) {
+      await this.lock(tx, orgId);
+      await this.requireRoom(tx, { id, orgId, offer: change.offer });
+    }
     const touched = { revision: () => 'revision + 1', updatedAt: () => 'clock_timestamp()' };
     const { affected } = await servers.update({ id }, { ...(change as object), ...touched });
     if (affected !== 1) throw new RialtoError('not_found', { message: 'no such MCP server' });
@@ -119,10 +125,13 @@ export class UpstreamStore {
     tx: Tx,
     { id, orgId, offer }: Pick<Partial<McpServerEntity>, 'id' | 'orgId' | 'offer'>,
   ): Promise<void> {
-    await this.lock(tx, orgId!);
-    const [row] = await tx.manager.query<{ bytes: string }[]>(
-      'select coalesce(sum(octet_length(offer::text)), 0) as bytes from mcp_servers where org_id = $1 and id <> $2',
-      [orgId, id],
+    const [row] = await queryIn<{ bytes: string }[]>(
+      tx,
+      `
+      select coalesce(sum(octet_length(offer::text)), 0) as bytes
+      from mcp_servers
+      where org_id = :orgId and id <> :id`,
+      { orgId, id },
     );
     if (Number(row!.bytes) + Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
     throw new RialtoError('unprocessable', {

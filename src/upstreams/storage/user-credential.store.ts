@@ -4,7 +4,7 @@ import { MoreThan, Not, Repository } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
-import type { Tx } from '../../platform/database/tx.js';
+import { queryIn, type Tx } from '../../platform/database/tx.js';
 import { McpServerEntity } from './mcp-server.entity.js';
 import { nothingYet } from './offer.js';
 import { pinsOf } from './tool-pins.js';
@@ -27,6 +27,9 @@ export interface KeptCredential extends Pick<
   readonly offer: string;
 }
 
+/** The offer of a server to the owner of a credential, and the tools that were approved and quarantined. */
+type Offered = Pick<UserCredentialEntity, 'offer' | 'approvedTools' | 'quarantinedTools'>;
+
 /** Reads and writes the credentials that callers have set for MCP servers. */
 @Injectable()
 export class UserCredentialStore {
@@ -39,20 +42,24 @@ export class UserCredentialStore {
   async version(org: string, caller: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'user-credentials-version',
-      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
-       from mcp_user_credentials where org_id = $1 and caller = $2`,
-      [org, caller],
+      `
+      select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
+      from mcp_user_credentials
+      where org_id = :org and caller = :caller`,
+      { org, caller },
     );
     return row!.version;
   }
 
   /** Returns all credentials of a caller. */
-  of(org: string, caller: string): Promise<KeptCredential[]> {
+  credentialsOf(org: string, caller: string): Promise<KeptCredential[]> {
     return this.pg.rows<KeptCredential>(
       'user-credentials-of',
-      `select id, server, origin, headers, sealed, offer::text as offer, quarantined_tools as "quarantinedTools" from mcp_user_credentials
-       where org_id = $1 and caller = $2`,
-      [org, caller],
+      `
+      select id, server, origin, headers, sealed, offer::text as offer, quarantined_tools as "quarantinedTools"
+      from mcp_user_credentials
+      where org_id = :org and caller = :caller`,
+      { org, caller },
     );
   }
 
@@ -66,7 +73,7 @@ export class UserCredentialStore {
   }
 
   /** Lists the credentials of a server in order of their callers, without offers. */
-  page(server: string, after: string, limit: number): Promise<UserCredentialEntity[]> {
+  findPage(server: string, after: string, limit: number): Promise<UserCredentialEntity[]> {
     return this.rows.find({
       select: { id: true, caller: true, createdAt: true, quarantinedTools: true },
       where: { server, caller: MoreThan(after), ...isThere },
@@ -76,11 +83,14 @@ export class UserCredentialStore {
   }
 
   /** Returns those of `ids` that still exist. */
-  async left(ids: readonly string[]): Promise<ReadonlySet<string>> {
+  async findExisting(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const rows = await this.pg.rows<{ id: string }>(
       'user-credentials-left',
-      'select id from mcp_user_credentials where id = any($1::uuid[])',
-      [ids],
+      `
+      select id
+      from mcp_user_credentials
+      where id = any(:ids::uuid[])`,
+      { ids },
     );
     return new Set(rows.map(({ id }) => id));
   }
@@ -88,17 +98,30 @@ export class UserCredentialStore {
   /** Replaces the caller's former credential. Returns the creation time; undefined when the server was deleted. */
   async put(tx: Tx, given: Omit<UserCredentialEntity, 'revision' | 'createdAt'>): Promise<Date | undefined> {
     const { id, orgId, server, caller, origin, headers, sealed, ...offered } = given;
-    const texts = [offered.offer, offered.approvedTools, offered.quarantinedTools].map((each) => JSON.stringify(each));
-    const rows = await tx.manager.query<{ created_at: Date }[]>(
-      `insert into mcp_user_credentials (id, org_id, server, caller, origin, headers, sealed, offer, approved_tools, quarantined_tools)
-       select $1, $2, m.id, $4, $5, $6::jsonb, $7, $8::json, $9::json, $10::json from mcp_servers m where m.id = $3 and m.org_id = $2 for share
-       on conflict (server, caller) do update set id = excluded.id, origin = excluded.origin, headers = excluded.headers,
-         sealed = excluded.sealed, offer = excluded.offer, approved_tools = excluded.approved_tools,
-         quarantined_tools = excluded.quarantined_tools, revision = 1, created_at = now()
-       returning created_at`,
-      [id, orgId, server, caller, origin, JSON.stringify(headers), sealed, ...texts],
+    const rows = await queryIn<{ createdAt: Date }[]>(
+      tx,
+      `
+      insert into mcp_user_credentials
+        (id, org_id, server, caller, origin, headers, sealed, offer, approved_tools, quarantined_tools)
+      select :id, :orgId, m.id, :caller, :origin, :headers::jsonb, :sealed,
+        :offer::json, :approvedTools::json, :quarantinedTools::json
+      from mcp_servers m
+      where m.id = :server and m.org_id = :orgId
+      for share
+      on conflict (server, caller) do update
+      set id = excluded.id,
+        origin = excluded.origin,
+        headers = excluded.headers,
+        sealed = excluded.sealed,
+        offer = excluded.offer,
+        approved_tools = excluded.approved_tools,
+        quarantined_tools = excluded.quarantined_tools,
+        revision = 1,
+        created_at = now()
+      returning created_at as "createdAt"`,
+      { id, orgId, server, caller, origin, headers: JSON.stringify(headers), sealed, ...jsonTexts(offered) },
     );
-    return rows[0]?.created_at;
+    return rows[0]?.createdAt;
   }
 
   /**
@@ -113,21 +136,43 @@ export class UserCredentialStore {
     const rows = tx.manager.getRepository(UserCredentialEntity);
     const known = await rows.findOne({ where: { server, ...by, ...isThere }, lock: { mode: 'pessimistic_write' } });
     if (!known) return undefined;
-    await tx.manager.query(
-      `update mcp_user_credentials set id = $2, headers = '[]', sealed = '', offer = $3::json, approved_tools = $4::json,
-         revision = revision + 1 where id = $1`,
-      [known.id, newId(), JSON.stringify(nothingYet), JSON.stringify(pinsOf(known))],
+    await queryIn(
+      tx,
+      `
+      update mcp_user_credentials
+      set id = :newId,
+        headers = '[]',
+        sealed = '',
+        offer = :offer::json,
+        approved_tools = :approvedTools::json,
+        revision = revision + 1
+      where id = :id`,
+      {
+        id: known.id,
+        newId: newId(),
+        offer: JSON.stringify(nothingYet),
+        approvedTools: JSON.stringify(pinsOf(known)),
+      },
     );
     return known;
   }
 
   /** Locks and returns a credential with its server. Finds a withdrawn credential by its caller too. */
-  async locked(
+  async findLocked(
     tx: Tx,
     by: Pick<UserCredentialEntity, 'id'> | Pick<UserCredentialEntity, 'server' | 'caller'>,
   ): Promise<{ stored: UserCredentialEntity; server: McpServerEntity } | undefined> {
     // Locks the server before the credential, in the same order as the deletion of a server.
-    if ('server' in by) await tx.manager.query('select from mcp_servers where id = $1 for share', [by.server]);
+    if ('server' in by)
+      await queryIn(
+        tx,
+        `
+        select
+        from mcp_servers
+        where id = :server
+        for share`,
+        { server: by.server },
+      );
     const rows = tx.manager.getRepository(UserCredentialEntity);
     const stored = await rows.findOne({ where: by, lock: { mode: 'pessimistic_write' } });
     const server = stored && (await tx.manager.getRepository(McpServerEntity).findOneBy({ id: stored.server }));
@@ -135,27 +180,33 @@ export class UserCredentialStore {
   }
 
   /** Stores the current offer and pins of a credential; the caller holds the lock. */
-  async keepOffer(
-    tx: Tx,
-    id: string,
-    {
-      offer,
-      approvedTools,
-      quarantinedTools,
-    }: Pick<UserCredentialEntity, 'offer' | 'approvedTools' | 'quarantinedTools'>,
-  ): Promise<void> {
-    await tx.manager.query(
-      `update mcp_user_credentials set offer = $2::json, approved_tools = $3::json, quarantined_tools = $4::json,
-         revision = revision + 1 where id = $1`,
-      [id, ...[offer, approvedTools, quarantinedTools].map((value) => JSON.stringify(value))],
+  async keepOffer(tx: Tx, id: string, offered: Offered): Promise<void> {
+    await queryIn(
+      tx,
+      `
+      update mcp_user_credentials
+      set offer = :offer::json,
+        approved_tools = :approvedTools::json,
+        quarantined_tools = :quarantinedTools::json,
+        revision = revision + 1
+      where id = :id`,
+      { id, ...jsonTexts(offered) },
     );
   }
+}
 
-  /** Throws `unprocessable` for an offer that is too large to store. */
-  requireFit(offer: Offer): void {
-    if (Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
-    throw new RialtoError('unprocessable', {
-      message: `the offer of the MCP server is larger than ${maxOfferBytes} bytes`,
-    });
-  }
+/** Throws `unprocessable` for an offer that is too large to store. */
+export function requireFit(offer: Offer): void {
+  if (Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
+  throw new RialtoError('unprocessable', {
+    message: `the offer of the MCP server is larger than ${maxOfferBytes} bytes`,
+  });
+}
+
+function jsonTexts({ offer, approvedTools, quarantinedTools }: Offered) {
+  return {
+    offer: JSON.stringify(offer),
+    approvedTools: JSON.stringify(approvedTools),
+    quarantinedTools: JSON.stringify(quarantinedTools),
+  };
 }

@@ -12,49 +12,58 @@ export class SuspendedAnswerStore {
   constructor(private readonly pg: Pg) {}
 
   /** Stores answers and returns the id of the row. */
-  async post(org: string, callId: string, answers: JsonObject): Promise<string> {
+  async insertAnswers(org: string, callId: string, answers: JsonObject): Promise<string> {
     const id = newId();
     await this.pg.rows(
       'held-answer-post',
-      'insert into mcp_held_answers (id, org_id, call_id, answers) values ($1, $2, $3, $4)',
-      [id, org, callId, JSON.stringify(answers)],
+      `
+      insert into mcp_held_answers (id, org_id, call_id, answers)
+      values (:id, :org, :callId, :answers)`,
+      { id, org, callId, answers: JSON.stringify(answers) },
     );
     return id;
   }
 
   /** Returns the rows of a call that have no outcome yet, oldest first. */
-  async open(callId: string): Promise<{ id: string; answers: JsonObject }[]> {
+  async findOpen(callId: string): Promise<{ id: string; answers: JsonObject }[]> {
     const rows = await this.pg.rows<{ id: string; answers: unknown }>(
       'held-answer-open',
-      'select id, answers from mcp_held_answers where call_id = $1 and outcome is null order by id',
-      [callId],
+      `
+      select id, answers
+      from mcp_held_answers
+      where call_id = :callId and outcome is null
+      order by id`,
+      { callId },
     );
     return rows.map(({ id, answers }) => ({ id, answers: isJsonObject(answers) ? answers : {} }));
   }
 
-  async settle(id: string, outcome: JsonObject): Promise<void> {
-    await this.pg.rows('held-answer-settle', 'update mcp_held_answers set outcome = $2 where id = $1', [
+  async storeOutcome(id: string, outcome: JsonObject): Promise<void> {
+    await this.pg.rows('held-answer-settle', `update mcp_held_answers set outcome = :outcome where id = :id`, {
       id,
-      JSON.stringify(outcome),
-    ]);
+      outcome: JSON.stringify(outcome),
+    });
   }
 
   /** Takes the outcome of a row and deletes the row. Reports whether the process that holds the call is gone. */
-  async take(id: string, holder: number): Promise<{ outcome?: JsonObject; isGone: boolean }> {
+  async takeOutcome(id: string, holder: number): Promise<{ outcome?: JsonObject; isGone: boolean }> {
     const [taken] = await this.pg.rows<{ outcome: JsonObject }>(
       'held-answer-take',
-      'delete from mcp_held_answers where id = $1 and outcome is not null returning outcome',
-      [id],
+      `
+      delete from mcp_held_answers
+      where id = :id and outcome is not null
+      returning outcome`,
+      { id },
     );
     if (taken) return { outcome: taken.outcome, isGone: false };
-    const [row] = await this.pg.rows<{ gone: boolean }>('held-answer-holder', `select ${isGone('$1')} as gone`, [
+    const [row] = await this.pg.rows<{ gone: boolean }>('held-answer-holder', `select ${isGone(':holder')} as gone`, {
       holder,
-    ]);
+    });
     return { isGone: row!.gone };
   }
 
   async drop(id: string): Promise<void> {
-    await this.pg.rows('held-answer-drop', 'delete from mcp_held_answers where id = $1', [id]);
+    await this.pg.rows('held-answer-drop', `delete from mcp_held_answers where id = :id`, { id });
   }
 
   async dropOld(): Promise<void> {

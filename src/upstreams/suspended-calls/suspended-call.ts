@@ -40,7 +40,7 @@ export class SuspendedCall {
       wantsAlone: true,
       isPassing: true,
       answers: undefined,
-      ask: (method, params, signal) => this.ask({ method, params }, signal),
+      ask: (method, params, signal) => this.holdQuestion({ method, params }, signal),
       tell: (method, params) => this.tell(method, params),
     };
     this.caller = caller;
@@ -95,11 +95,11 @@ export class SuspendedCall {
   }
 
   /** Cancels the call. */
-  giveUp(): void {
+  cancelCall(): void {
     this.abort.abort();
   }
 
-  private ask(question: JsonObject, signal: AbortSignal | undefined): Promise<JsonObject> {
+  private holdQuestion(question: JsonObject, signal: AbortSignal | undefined): Promise<JsonObject> {
     const name = `question-${++this.nameCount}`;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {

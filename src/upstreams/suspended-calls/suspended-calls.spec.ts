@@ -16,7 +16,7 @@ describe('SuspendedCalls', () => {
   };
   const make = () =>
     new SuspendedCalls(
-      { open: () => Promise.resolve([]) } as never,
+      { findOpen: () => Promise.resolve([]) } as never,
       { id: 7 } as never,
       cursors as never,
       {} as never,
@@ -37,8 +37,8 @@ describe('SuspendedCalls', () => {
   it('forgets a call when its outcome was read', async () => {
     const timers = jest.spyOn(globalThis, 'setTimeout');
     const calls = make();
-    await calls.begin(request, () => Promise.resolve({ content: [] }));
-    await expect(calls.begin(request, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await calls.beginCall(request, () => Promise.resolve({ content: [] }));
+    await expect(calls.beginCall(request, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await turn();
     expect(timers.mock.calls.filter(([, ms]) => ms === 300_000)).toEqual([]);
     timers.mockRestore();
@@ -48,13 +48,13 @@ describe('SuspendedCalls', () => {
     const calls = make();
     let finish: () => void = () => undefined;
     const done = new Promise<void>((resolve) => (finish = resolve));
-    const begun = Array.from({ length: 21 }, (_, one) => calls.begin(request, asking({ one }, done)));
+    const begun = Array.from({ length: 21 }, (_, one) => calls.beginCall(request, asking({ one }, done)));
     const states = (await Promise.all(begun)).map(({ requestState }) => requestState);
     finish();
     for (let turns = 0; turns < 5; turns++) await turn();
-    await expect(calls.resume(answered(states[0]))).rejects.toMatchObject({ code: 'unavailable' });
-    expect(await calls.resume(answered(states[1]))).toEqual({ one: 1 });
-    expect(await calls.resume(answered(states[20]))).toEqual({ one: 20 });
+    await expect(calls.resumeCall(answered(states[0]))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await calls.resumeCall(answered(states[1]))).toEqual({ one: 1 });
+    expect(await calls.resumeCall(answered(states[20]))).toEqual({ one: 20 });
   });
 
   it('passes notifications between two rounds on with the next round, with its progress token', async () => {
@@ -65,7 +65,7 @@ describe('SuspendedCalls', () => {
     let server: Peer | undefined;
     let finish: () => void = () => undefined;
     const done = new Promise<void>((resolve) => (finish = resolve));
-    const first = await calls.begin({ ...request, peer: peerWith('one') }, (asked) => {
+    const first = await calls.beginCall({ ...request, peer: peerWith('one') }, (asked) => {
       server = asked;
       return asking({ content: [] }, done)(asked);
     });
@@ -73,7 +73,7 @@ describe('SuspendedCalls', () => {
     expect(received).toEqual([]);
     const { requestState } = first as { requestState: string };
     const again = { ...peerWith('two'), answers: { requestState, inputResponses: {} } };
-    const second = calls.resume({ ...request, peer: again });
+    const second = calls.resumeCall({ ...request, peer: again });
     await turn();
     server!.tell('notifications/progress', { progress: 103 });
     finish();

@@ -47,11 +47,11 @@ export class SuspendedCalls implements OnApplicationShutdown {
   ) {}
 
   onApplicationShutdown(): void {
-    for (const call of this.calls.values()) call.giveUp();
+    for (const call of this.calls.values()) call.cancelCall();
   }
 
   /** Starts a call and runs its first round. Throws what `run` throws. */
-  async begin(request: HeldRequest, run: ConstructorParameters<typeof SuspendedCall>[1]): Promise<JsonObject> {
+  async beginCall(request: HeldRequest, run: ConstructorParameters<typeof SuspendedCall>[1]): Promise<JsonObject> {
     const call = new SuspendedCall(request.peer, run);
     this.calls.set(call.id, call);
     void call.ended.then(this.storeOutcomeOf(call.id, ownerOf(request)));
@@ -64,7 +64,7 @@ export class SuspendedCalls implements OnApplicationShutdown {
    * Continues a call with the answers of its caller; returns undefined for a request without answers to a call. Throws
    * what the call throws, and `unavailable` when the process that held it is gone.
    */
-  async resume(request: HeldRequest): Promise<JsonObject | undefined> {
+  async resumeCall(request: HeldRequest): Promise<JsonObject | undefined> {
     const { requestState, inputResponses } = request.peer.answers ?? {};
     const place = this.placeOf(request, requestState);
     if (!place) return undefined;
@@ -82,7 +82,7 @@ export class SuspendedCalls implements OnApplicationShutdown {
   /** Processes answers to a call that this process may hold. */
   @OnNotice('mcp.held-answered')
   posted({ callId }: Notice<'mcp.held-answered'>): void {
-    if (this.calls.has(callId)) void this.read(callId);
+    if (this.calls.has(callId)) void this.readAnswers(callId);
   }
 
   @OnNotice('mcp.held-settled')
@@ -98,35 +98,35 @@ export class SuspendedCalls implements OnApplicationShutdown {
     const keep = async (): Promise<void> => {
       const weight = await this.calls.get(id)?.weight();
       if (weight === undefined || !this.calls.has(id)) return;
-      for (const each of this.unread.keep(id, owner, weight)) this.forget(each);
-      setTimeout(() => this.forget(id), unreadMs).unref();
+      for (const each of this.unread.addOutcome(id, owner, weight)) this.forgetCall(each);
+      setTimeout(() => this.forgetCall(id), unreadMs).unref();
     };
     return () => void setImmediate(() => void keep());
   }
 
-  private forget(id: string): void {
+  private forgetCall(id: string): void {
     this.calls.delete(id);
     this.unread.forget(id);
   }
 
   private async round(call: SuspendedCall, { ctx, peer }: HeldRequest): Promise<Round> {
     const round = await call.next(peer, ctx.signal).catch((error: unknown) => {
-      this.forget(call.id);
+      this.forgetCall(call.id);
       throw error;
     });
-    if ('result' in round) this.forget(call.id);
+    if ('result' in round) this.forgetCall(call.id);
     return round;
   }
 
   /** Polls for answers that arrived in another process, for the case that a notice was lost. */
   private pollAnswers(call: SuspendedCall): void {
-    const timer = setInterval(() => void this.read(call.id), pollMs).unref();
+    const timer = setInterval(() => void this.readAnswers(call.id), pollMs).unref();
     void call.ended.then(() => clearInterval(timer));
   }
 
-  private async read(callId: string): Promise<void> {
+  private async readAnswers(callId: string): Promise<void> {
     try {
-      for (const { id, answers } of await this.answers.open(callId)) {
+      for (const { id, answers } of await this.answers.findOpen(callId)) {
         if (this.processing.has(id)) continue;
         this.processing.add(id);
         await this.process(callId, id, answers).finally(() => this.processing.delete(id));
@@ -140,17 +140,17 @@ export class SuspendedCalls implements OnApplicationShutdown {
     const call = this.calls.get(callId);
     call?.answer(answers);
     const outcome = call ? await call.next(absentPeer, undefined).then(asJson, errorJson) : errorJson(callGone());
-    if (!('questions' in outcome)) this.forget(callId);
-    await this.answers.settle(letterId, outcome);
+    if (!('questions' in outcome)) this.forgetCall(callId);
+    await this.answers.storeOutcome(letterId, outcome);
     this.notices.tell(undefined, 'mcp.held-settled', { letterId });
   }
 
   private async answerElsewhere({ ctx }: HeldRequest, { id, holder }: Place, answers: JsonObject): Promise<Round> {
-    const letterId = await this.answers.post(ctx.org.id, id, answers);
+    const letterId = await this.answers.insertAnswers(ctx.org.id, id, answers);
     this.notices.tell(undefined, 'mcp.held-answered', { callId: id });
     try {
       for (;;) {
-        const { outcome, isGone } = await this.answers.take(letterId, holder);
+        const { outcome, isGone } = await this.answers.takeOutcome(letterId, holder);
         if (outcome) return roundOf(outcome);
         if (isGone) throw callGone();
         if (ctx.signal?.aborted) throw new RialtoError('canceled');

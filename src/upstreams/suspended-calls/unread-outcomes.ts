@@ -14,8 +14,8 @@ const whole: UnreadLimits = { count: 100, weight: 33_554_432 };
 const perOwner: UnreadLimits = { count: 20, weight: 16_777_216 };
 
 /**
- * Tracks which unread outcomes stay stored. The oldest are dropped first; an owner above its limit loses its own first
- * (M16). Holds counts only, no results.
+ * Tracks which unread outcomes stay stored. The oldest are dropped first; an owner above its limit loses its own first.
+ * Holds counts only, no results.
  */
 export class UnreadOutcomes {
   /** Oldest first. */
@@ -27,7 +27,7 @@ export class UnreadOutcomes {
   ) {}
 
   /** Adds an outcome. Returns the ids that must be dropped, possibly its own. */
-  keep(id: string, owner: string, weight: number): string[] {
+  addOutcome(id: string, owner: string, weight: number): string[] {
     this.stored.set(id, { owner, weight });
     return [...this.dropAbove(this.perOwnerLimits, owner), ...this.dropAbove(this.limits)];
   }

@@ -22,7 +22,7 @@ describe('AnswerReader', () => {
     ['an object of many members', `{${Array.from({ length: 30_000 }, (_, n) => `"m${n}":1`).join()}}`],
   ])('accepts an answer within the limits of an answer over HTTP: %s (C32)', (_, value) => {
     const { reader, received } = reading(1, 2);
-    reader.read(result(1, value));
+    reader.readText(result(1, value));
     expect(received).toEqual([{ jsonrpc: '2.0', id: 1, result: { a: JSON.parse(value) } }]);
   });
 
@@ -42,7 +42,7 @@ describe('AnswerReader', () => {
     ['an error without a code', '{"jsonrpc":"2.0","id":2,"error":{"message":"x"}}'],
   ])('ends the request of an invalid answer at once: %s (C32)', (_, text) => {
     const { reader, received, failed } = reading(1, 2);
-    reader.read(text);
+    reader.readText(text);
     expect(received).toMatchObject([{ id: 2, error: { message: expect.stringContaining('is invalid: ') } }]);
     expect(isJSONRPCResponse(received[0])).toBe(true);
     expect([received[0].error.data instanceof RialtoError, received[0].error.data.code]).toEqual([
@@ -50,43 +50,43 @@ describe('AnswerReader', () => {
       'remote_invalid_response',
     ]);
     expect(failed).toEqual([]);
-    reader.read(result(1, '1'));
+    reader.readText(result(1, '1'));
     expect(received[1]).toEqual({ jsonrpc: '2.0', id: 1, result: { a: 1 } });
   });
 
   it('ends the only pending request for an invalid answer without an id, and none of several (C32)', () => {
     const text = '{"result":{"a":NaN},"jsonrpc":"2.0"';
     const one = reading('only');
-    one.reader.read(text);
+    one.reader.readText(text);
     expect(one.received).toMatchObject([{ id: 'only', error: {} }]);
     const two = reading(1, 2);
-    two.reader.read(text);
+    two.reader.readText(text);
     expect([two.received, two.failed.length]).toEqual([[], 1]);
   });
 
   it('ignores texts that are not answers to its requests', () => {
     const { reader, received, failed } = reading(1);
     for (const text of ['', '  ', 'Loading model…', '[1,2', '{"level":"info","msg":"up"', '7', '"x"', '[]'])
-      reader.read(text);
-    reader.read('{"jsonrpc":"2.0","id":9,"result":"late"}');
+      reader.readText(text);
+    reader.readText('{"jsonrpc":"2.0","id":9,"result":"late"}');
     expect([received, failed.length]).toEqual([[], 6]);
-    reader.read(result(1, '1'));
+    reader.readText(result(1, '1'));
     expect(received).toHaveLength(1);
   });
 
   it('reads batches, notifications, requests, and errors of requests that the server could not parse', () => {
     const { reader, received } = reading(1, 2, 3);
-    reader.read(`[${result(1, '1')},${result(2, '2')}]`);
-    reader.read('{"jsonrpc":"2.0","method":"notifications/progress","params":{}}');
-    reader.read('{"jsonrpc":"2.0","id":1,"method":"ping"}');
-    reader.read('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}');
+    reader.readText(`[${result(1, '1')},${result(2, '2')}]`);
+    reader.readText('{"jsonrpc":"2.0","method":"notifications/progress","params":{}}');
+    reader.readText('{"jsonrpc":"2.0","id":1,"method":"ping"}');
+    reader.readText('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}');
     expect(received.map(({ id, method }) => id ?? method)).toEqual([1, 2, 'notifications/progress', 1, 3]);
     expect(received.at(-1).error).toEqual({ code: -32_700, message: 'Parse error' });
   });
 
   it('accepts a byte order mark at the beginning (C05)', () => {
     const { reader, received } = reading(1);
-    reader.read(`\ufeff${result(1, '"\ufeff"')}`);
+    reader.readText(`\ufeff${result(1, '"\ufeff"')}`);
     expect(received).toEqual([{ jsonrpc: '2.0', id: 1, result: { a: '\ufeff' } }]);
   });
 
@@ -110,7 +110,7 @@ describe('AnswerReader', () => {
     const { reader, received, failed } = reading(1);
     const params = { requestId: 1 };
     reader.sends({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
-    reader.read(result(1, 'NaN'));
+    reader.readText(result(1, 'NaN'));
     expect([received, failed.length]).toEqual([[], 1]);
   });
 });

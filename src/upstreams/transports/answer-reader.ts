@@ -38,12 +38,12 @@ export class AnswerReader {
   }
 
   /** Reads one text. Ignores a byte order mark at its beginning (RFC 8259, section 8.1). */
-  read(text: string): void {
+  readText(text: string): void {
     const bare = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
     if (bare.trim() === '') return;
     const parsed = parseJson(bare, limits);
     if (!parsed.ok) this.unreadable(bare, bare, parsed.reason);
-    else for (const message of Array.isArray(parsed.value) ? parsed.value : [parsed.value]) this.handle(message);
+    else for (const message of Array.isArray(parsed.value) ? parsed.value : [parsed.value]) this.handleMessage(message);
   }
 
   /** Handles a text above the size limit; called once when it exceeds the limit, and again at its end. */
@@ -58,11 +58,11 @@ export class AnswerReader {
    */
   private handledLast(tail: string): boolean {
     const parsed = parseJson(tail.slice(Math.max(0, tail.lastIndexOf('{"jsonrpc"'))), limits);
-    if (parsed.ok) this.handle(parsed.value);
+    if (parsed.ok) this.handleMessage(parsed.value);
     return parsed.ok;
   }
 
-  private handle(message: Json): void {
+  private handleMessage(message: Json): void {
     if (!isJsonObject(message)) return this.fail(invalidMessage());
     if (message.jsonrpc === '2.0' && 'method' in message) return this.deliver(message as unknown as JSONRPCMessage);
     // A server that could not read a request answers it without its id (JSON-RPC 2.0, section 5).

@@ -54,7 +54,7 @@ export class AnswerStreams {
    * Makes each request of a connection fail with `remote_transport` as soon as its stream has ended or cannot be
    * resumed. The request is not sent again.
    */
-  watch(connection: Transport): void {
+  watchConnection(connection: Transport): void {
     const send = Reflect.get(connection, 'send');
     connection.send = (message, options) => {
       if ('method' in message && 'id' in message)

@@ -27,25 +27,25 @@ export class LineSplitter {
   }
 
   /** Returns the lines that are complete now, and the ends of a line above the limit. */
-  take(chunk: Buffer): (string | LongLine)[] {
+  splitChunk(chunk: Buffer): (string | LongLine)[] {
     const lines: (string | LongLine)[] = [];
     let from = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-      this.keep(chunk.subarray(from, end), lines);
-      lines.push(this.end());
+      this.keepPart(chunk.subarray(from, end), lines);
+      lines.push(this.endLine());
       from = end + 1;
     }
-    this.keep(chunk.subarray(from), lines);
+    this.keepPart(chunk.subarray(from), lines);
     return lines;
   }
 
-  private keep(part: Buffer, lines: (string | LongLine)[]): void {
+  private keepPart(part: Buffer, lines: (string | LongLine)[]): void {
     if (part.length === 0) return;
     this.parts.push(part);
     this.length += part.length;
     if (this.length <= this.maxBytes) return;
     if (this.head === undefined) {
-      this.head = this.text().slice(0, endBytes);
+      this.head = this.lineText().slice(0, endBytes);
       lines.push({ head: this.head });
     }
     const tail = Buffer.from(Buffer.concat(this.parts).subarray(-endBytes));
@@ -53,8 +53,8 @@ export class LineSplitter {
     this.parts.push(tail);
   }
 
-  private end(): string | LongLine {
-    const text = this.text();
+  private endLine(): string | LongLine {
+    const text = this.lineText();
     const { head } = this;
     this.parts.length = 0;
     this.length = 0;
@@ -63,7 +63,7 @@ export class LineSplitter {
     return head === undefined ? line : { head, tail: line };
   }
 
-  private text(): string {
+  private lineText(): string {
     return (this.parts.length === 1 ? this.parts[0]! : Buffer.concat(this.parts)).toString('utf8');
   }
 }

@@ -9,7 +9,8 @@ const program = `
     pieces++;
     const lines = (rest + piece).split('\\n');
     rest = lines.pop();
-    for (const line of lines) console.log(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(line).id, result: { pieces } }));
+    const answer = (line) => ({ jsonrpc: '2.0', id: JSON.parse(line).id, result: { pieces } });
+    for (const line of lines) console.log(JSON.stringify(answer(line)));
   });`;
 
 /** Program that writes notifications endlessly, as fast as they are read. */

@@ -45,7 +45,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
   private discoveryId?: unknown;
   /** Ignores other text: programs print unrelated text to their output, which is no reason to close the connection. */
   private readonly answers = new AnswerReader(
-    (message) => this.receive(message),
+    (message) => this.receiveMessage(message),
     (error) => this.onerror?.(error),
   );
   private child?: ChildProcessWithoutNullStreams;
@@ -87,7 +87,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     const cwd = this.command.cwd ?? this.home;
     const env = environmentOf(this.command, this.home);
     if (!isThere(this.command, { path: env.PATH ?? '', cwd })) {
-      this.finish();
+      this.cleanUp();
       throw new RialtoError('remote_transport', { message: `there is no program "${this.command.command}"`, hint });
     }
     this.guard.handOver(this.home);
@@ -99,15 +99,15 @@ export class StdioTransport implements Transport, DiscoveryLine {
       windowsHide: true,
     });
     this.child = child;
-    child.once('exit', () => this.finish());
+    child.once('exit', () => this.cleanUp());
     child.on('error', (error) => this.onerror?.(error));
     child.stdin.on('error', (error) => this.onerror?.(error));
-    this.read(child);
+    this.readOutput(child);
     this.logStderr(child);
     try {
       await once(child, 'spawn');
     } catch (cause) {
-      this.finish();
+      this.cleanUp();
       throw new RialtoError('remote_transport', { message: 'the program of the MCP server cannot be started', cause });
     }
   }
@@ -120,7 +120,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     if ('method' in message && 'id' in message) this.trackDiscovery(message);
     this.answers.sends(message);
     this.unsent += `${JSON.stringify(message)}\n`;
-    this.sending ??= nextTurn().then(() => this.flush());
+    this.sending ??= nextTurn().then(() => this.writeUnsent());
     return this.sending;
   }
 
@@ -131,7 +131,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     } else if (method === 'initialize' && this.discovery === 'asked') this.discovery = 'unanswered';
   }
 
-  private async flush(): Promise<void> {
+  private async writeUnsent(): Promise<void> {
     const { unsent } = this;
     const stdin = this.child?.stdin;
     this.unsent = '';
@@ -142,34 +142,34 @@ export class StdioTransport implements Transport, DiscoveryLine {
 
   /** Closes the standard input, then sends SIGTERM, then kills the whole process group. */
   close(): Promise<void> {
-    this.ending ??= this.end();
+    this.ending ??= this.endProgram();
     return this.ending;
   }
 
-  private async end(): Promise<void> {
+  private async endProgram(): Promise<void> {
     const { child } = this;
     if (!child || child.pid === undefined) {
-      this.finish();
+      this.cleanUp();
       return this.cleanup;
     }
     const exited = hasExited(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
     await this.sending?.catch(() => undefined);
     child.stdin.end();
-    if (!(await within(exited, exitMs))) {
+    if (!(await happensWithin(exited, exitMs))) {
       this.signal('SIGTERM');
-      await within(exited, killMs);
+      await happensWithin(exited, killMs);
     }
     this.signal('SIGKILL');
-    await within(exited, killMs);
-    this.finish();
+    await happensWithin(exited, killMs);
+    this.cleanUp();
     await this.cleanup;
   }
 
-  private read(child: ChildProcessWithoutNullStreams): void {
+  private readOutput(child: ChildProcessWithoutNullStreams): void {
     const splitter = new LineSplitter(maxAnswerBytes);
     child.stdout.on('data', (chunk: Buffer) => {
-      for (const line of splitter.take(chunk)) {
-        if (typeof line === 'string') this.answers.read(line);
+      for (const line of splitter.splitChunk(chunk)) {
+        if (typeof line === 'string') this.answers.readText(line);
         else this.answers.tooLong(line);
       }
       // One poll of the event loop reads a pipe up to 32 times: a program that writes endlessly would block other work.
@@ -177,11 +177,11 @@ export class StdioTransport implements Transport, DiscoveryLine {
       setImmediate(() => child.stdout.resume());
       if (splitter.excess <= maxLineBytes) return;
       child.stdout.removeAllListeners('data').resume();
-      this.fail(`a line of more than ${maxLineBytes} bytes`);
+      this.killForFault(`a line of more than ${maxLineBytes} bytes`);
     });
   }
 
-  private receive(message: JSONRPCMessage): void {
+  private receiveMessage(message: JSONRPCMessage): void {
     if (this.discoveryId !== undefined && 'id' in message && message.id === this.discoveryId) {
       this.discoveryId = undefined;
       this.discovery = this.discovery === 'unanswered' ? 'late' : 'answered';
@@ -199,7 +199,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     });
   }
 
-  private fail(what: string): void {
+  private killForFault(what: string): void {
     this.onerror?.(new RialtoError('remote_invalid_response', { message: `the MCP server sent ${what}` }));
     this.signal('SIGKILL');
   }
@@ -215,7 +215,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
   }
 
   /** Cleans up, once. Processes that the program started may still run after it has exited. */
-  private finish(): void {
+  private cleanUp(): void {
     const { home } = this;
     if (home === undefined) return;
     this.home = undefined;
@@ -229,7 +229,7 @@ function hasExited(child: ChildProcessWithoutNullStreams): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-async function within(event: Promise<void>, ms: number): Promise<boolean> {
+async function happensWithin(event: Promise<void>, ms: number): Promise<boolean> {
   const timer = new AbortController();
   const timeout = sleep(ms, false, { signal: timer.signal }).catch(() => false);
   const isInTime = await Promise.race([event.then(() => true), timeout]);

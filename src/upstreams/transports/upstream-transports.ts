@@ -47,22 +47,22 @@ export class UpstreamTransports {
    * Throws `url_not_allowed` for an address that the gateway may not call, and `unprocessable` for a program that it
    * may not start.
    */
-  check(endpoint: Endpoint): void {
+  checkEndpoint(endpoint: Endpoint): void {
     if (endpoint.transport === 'stdio') this.programs.commandOf(endpoint);
-    else this.safeFetch.check(endpoint.url);
+    else this.safeFetch.checkUrl(endpoint.url);
   }
 
-  /** Opens a connection. Throws as `check` does, because the allowed addresses and programs may have changed. */
-  async open(endpoint: Endpoint, owner: ProgramOwner): Promise<Transport> {
+  /** Opens a connection. Throws as `checkEndpoint` does: the allowed addresses and programs may have changed. */
+  async openTransport(endpoint: Endpoint, owner: ProgramOwner): Promise<Transport> {
     const saidBack = new SaidBack(
       endpoint.transport === 'stdio'
         ? credentialsIn(endpoint.env)
         : [...credentialsIn(endpoint.headers), ...credentialsOf(endpoint.url)],
     );
-    return cleaned(await this.connect(endpoint, owner, saidBack), saidBack);
+    return cleaned(await this.newTransport(endpoint, owner, saidBack), saidBack);
   }
 
-  private async connect(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
+  private async newTransport(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
     if (endpoint.transport === 'websocket') return this.webSocket(endpoint);
     if (endpoint.transport !== 'stdio') return this.web(endpoint);
     const note = (line: string): void =>
@@ -73,8 +73,8 @@ export class UpstreamTransports {
   }
 
   /** Removes the downloads of the program of a deleted server. */
-  forget(owner: ProgramOwner): Promise<void> {
-    return this.caches.drop(owner);
+  removeDownloads(owner: ProgramOwner): Promise<void> {
+    return this.caches.removeFolder(owner);
   }
 
   private webSocket({ url, headers }: WebEndpoint): Transport {
@@ -95,7 +95,7 @@ export class UpstreamTransports {
     const answers = new AnswerStreams();
     const options = { fetch: answers.wayOut(behindStanding(out)), reconnectionOptions };
     const connection = new sdk.StreamableHTTPClientTransport(at, options);
-    answers.watch(connection);
+    answers.watchConnection(connection);
     return connection;
   }
 

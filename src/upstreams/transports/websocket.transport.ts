@@ -33,7 +33,7 @@ export class WebSocketTransport implements Transport {
     this.socket = socket;
     let isAnswered = true;
     socket.on('pong', () => (isAnswered = true));
-    socket.on('message', (data: Buffer, isBinary: boolean) => this.read(data, isBinary));
+    socket.on('message', (data: Buffer, isBinary: boolean) => this.readFrame(data, isBinary));
     socket.on('error', (error) => this.onerror?.(error));
     socket.once('close', () => {
       clearInterval(this.pingTimer);
@@ -76,9 +76,9 @@ export class WebSocketTransport implements Transport {
     });
   }
 
-  private read(data: Buffer, isBinary: boolean): void {
+  private readFrame(data: Buffer, isBinary: boolean): void {
     if (isBinary) this.onerror?.(new RialtoError('remote_invalid_response', { message: binary }));
-    else this.answers.read(data.toString('utf8'));
+    else this.answers.readText(data.toString('utf8'));
   }
 }
 

@@ -1,22 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
-import type { Tx } from '../../platform/database/tx.js';
+import { queryIn, type Tx } from '../../platform/database/tx.js';
 import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import type { ConfigKey } from '../delivery/delivery.store.js';
 import { isOfOwner } from './own-tasks.js';
 import type { PushState } from '../configs/push-config.entity.js';
 
 export interface ConfigRow {
-  readonly task_id: string;
+  readonly taskId: string;
   readonly id: string;
   readonly url: string;
   readonly format: PushFormat;
   readonly state: PushState;
   readonly reason: string | null;
-  readonly failing_since: Date | null;
-  readonly created_at: Date;
-  /** `created_at` as text, with the precision of the database. */
+  readonly failingSince: Date | null;
+  readonly createdAt: Date;
+  /** `createdAt` as text, with the precision of the database. */
   readonly at: string;
 }
 
@@ -27,9 +27,11 @@ export interface ConfigFilter {
   readonly owner?: string;
 }
 
-const columns = `task_id, id, url, format, state, reason, case when state <> 'active' then failing_since end as failing_since, created_at,
+const columns = `task_id as "taskId", id, url, format, state, reason,
+  case when state <> 'active' then failing_since end as "failingSince", created_at as "createdAt",
   to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`;
-const one = 'org_id = $1 and task_id = $2 and id = $3';
+const isGiven = 'org_id = :org and task_id = :taskId and id = :configId';
+const isPendingOfGiven = "d.org_id = :org and d.task_id = :taskId and d.config_id = :configId and d.status = 'pending'";
 
 /** Reads push configurations for the admin API, and switches them off and on. Returns no sealed values. */
 @Injectable()
@@ -37,21 +39,36 @@ export class ConfigLogStore {
   constructor(private readonly pg: Pg) {}
 
   /**
-   * Configurations, newest first, one more than `limit` when there are more. @param after `at`, `task_id` and `id` of a
+   * Configurations, newest first, one more than `limit` when there are more. @param after `at`, `taskId` and `id` of a
    * row.
    */
-  page(
+  findPage(
     org: OrgId,
     { state, taskId, owner }: ConfigFilter,
     limit: number,
     after?: readonly string[],
   ): Promise<ConfigRow[]> {
+    const [afterAt = null, afterTaskId = null, afterId = null] = after ?? [];
     return this.pg.rows<ConfigRow>(
       'push-config-log',
-      `select ${columns} from push_configs where org_id = $1 and ($2::text is null or state = $2) and ($3::uuid is null or task_id = $3)
-         and ${isOfOwner('$4', 'task_id')} and ($5::timestamptz is null or (created_at, task_id, id) < ($5, $6::uuid, $7))
-       order by created_at desc, task_id desc, id desc limit $8`,
-      [org, state ?? null, taskId ?? null, owner ?? null, ...(after ?? [null, null, null]), limit + 1],
+      `
+      select ${columns}
+      from push_configs
+      where org_id = :org and (:state::text is null or state = :state) and (:taskId::uuid is null or task_id = :taskId)
+        and ${isOfOwner('task_id')}
+        and (:afterAt::timestamptz is null or (created_at, task_id, id) < (:afterAt, :afterTaskId::uuid, :afterId))
+      order by created_at desc, task_id desc, id desc
+      limit :limit`,
+      {
+        org,
+        state: state ?? null,
+        taskId: taskId ?? null,
+        owner: owner ?? null,
+        afterAt,
+        afterTaskId,
+        afterId,
+        limit: limit + 1,
+      },
     );
   }
 
@@ -59,8 +76,11 @@ export class ConfigLogStore {
   async find(org: OrgId, { taskId, configId }: ConfigKey, owner: string | undefined): Promise<ConfigRow | undefined> {
     const [row] = await this.pg.rows<ConfigRow>(
       'push-config-one',
-      `select ${columns} from push_configs where ${one} and ${isOfOwner('$4', 'task_id')}`,
-      [org, taskId, configId, owner ?? null],
+      `
+      select ${columns}
+      from push_configs
+      where ${isGiven} and ${isOfOwner('task_id')}`,
+      { org, taskId, configId, owner: owner ?? null },
     );
     return row;
   }
@@ -71,14 +91,21 @@ export class ConfigLogStore {
    */
   async deactivate(tx: Tx, org: OrgId, { taskId, configId }: ConfigKey, reason: string): Promise<void> {
     // Locks the configuration first, as every writer does, to avoid deadlocks.
-    await tx.manager.query(
-      `update push_configs set state = 'disabled', reason = $4 where ${one} and state <> 'disabled'`,
-      [org, taskId, configId, reason],
+    await queryIn(
+      tx,
+      `
+      update push_configs
+      set state = 'disabled', reason = :reason
+      where ${isGiven} and state <> 'disabled'`,
+      { org, taskId, configId, reason },
     );
-    await tx.manager.query(
-      `update webhook_deliveries d set status = 'dead', last_error = $4, ended_at = now()
-       where d.org_id = $1 and d.task_id = $2 and d.config_id = $3 and d.status = 'pending' and d.lease_until is null`,
-      [org, taskId, configId, reason],
+    await queryIn(
+      tx,
+      `
+      update webhook_deliveries d
+      set status = 'dead', last_error = :reason, ended_at = now()
+      where ${isPendingOfGiven} and d.lease_until is null`,
+      { org, taskId, configId, reason },
     );
   }
 
@@ -87,19 +114,31 @@ export class ConfigLogStore {
    * progress are not retried.
    */
   async activate(tx: Tx, org: OrgId, { taskId, configId }: ConfigKey): Promise<void> {
-    const [disabled] = await tx.manager.query<{ reason: string | null }[]>(
-      `select reason from push_configs where ${one} and state = 'disabled' for update`,
-      [org, taskId, configId],
+    const [disabled] = await queryIn<{ reason: string | null }[]>(
+      tx,
+      `
+      select reason
+      from push_configs
+      where ${isGiven} and state = 'disabled'
+      for update`,
+      { org, taskId, configId },
     );
     if (!disabled) return;
-    await tx.manager.query(
-      `update webhook_deliveries d set status = 'dead', last_error = $4, ended_at = now(), lease_owner = null, lease_until = null
-       where d.org_id = $1 and d.task_id = $2 and d.config_id = $3 and d.status = 'pending'`,
-      [org, taskId, configId, disabled.reason],
+    await queryIn(
+      tx,
+      `
+      update webhook_deliveries d
+      set status = 'dead', last_error = :reason, ended_at = now(), lease_owner = null, lease_until = null
+      where ${isPendingOfGiven}`,
+      { org, taskId, configId, reason: disabled.reason },
     );
-    await tx.manager.query(
-      `update push_configs set state = 'active', reason = null, failing_since = null where ${one} and state = 'disabled'`,
-      [org, taskId, configId],
+    await queryIn(
+      tx,
+      `
+      update push_configs
+      set state = 'active', reason = null, failing_since = null
+      where ${isGiven} and state = 'disabled'`,
+      { org, taskId, configId },
     );
   }
 }

@@ -9,7 +9,7 @@ import { withoutQuery } from '../../platform/secrets/url-queries.js';
 import { DeliveryLogStore, type DeliveryRow } from './delivery-log.store.js';
 import { ownerSeenBy } from './own-tasks.js';
 import { maxAttempts } from '../delivery/retry-plan.js';
-import { keyOf, DeliveryTrigger } from '../delivery/delivery-trigger.js';
+import { jobKeyOf, DeliveryTrigger } from '../delivery/delivery-trigger.js';
 import {
   DeliveryState,
   type DeliveryDetail,
@@ -43,21 +43,21 @@ export class DeliveryLogService {
       const filter = { ...query, owner: ownerSeenBy(ctx) };
       const scope = `deliveries:${ctx.org.id}:${JSON.stringify(filter)}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
-      const rows = await this.deliveries.page(ctx.org.id, filter, limit, after);
-      return pageOf(rows, limit, viewOf, (row) => this.cursors.encode(scope, [row.at, String(row.seq), row.id]));
+      const rows = await this.deliveries.findPage(ctx.org.id, filter, limit, after);
+      return pageOf(rows, limit, deliveryView, (row) => this.cursors.encode(scope, [row.at, String(row.seq), row.id]));
     });
   }
 
   /** Returns one delivery with its attempts. Throws `not_found`, also for a task of another owner. */
   get(ctx: CallContext, id: string): Promise<DeliveryDetail> {
     return this.acts.read(ctx, 'webhook.delivery', async () => {
-      const row = await this.known(ctx, id);
-      const tries = (await this.deliveries.attempts(row.id)).map(({ at, duration_ms: durationMs, ...attempt }) => ({
+      const row = await this.requireDelivery(ctx, id);
+      const tries = (await this.deliveries.attempts(row.id)).map(({ endedAt, durationMs, ...attempt }) => ({
         ...attempt,
-        endedAt: at.toISOString(),
+        endedAt: endedAt.toISOString(),
         durationMs,
       }));
-      return { ...viewOf(row), body: row.body, tries };
+      return { ...deliveryView(row), body: row.body, tries };
     });
   }
 
@@ -76,13 +76,13 @@ export class DeliveryLogService {
    * Posts a delivery again under the same `webhook-id`, with the full retry schedule. Throws `not_found`, `conflict`.
    */
   async redeliver(ctx: CallContext, id: string): Promise<DeliveryView> {
-    const known = () => this.known(ctx, id);
+    const known = () => this.requireDelivery(ctx, id);
     await this.acts.prepareAndWrite(ctx, 'webhook.redeliver', { delivery: id }, known, async (tx, row) => {
       const key = await this.deliveries.redeliver(tx, ctx.org.id, row.id);
       if (!key) throw new RialtoError('conflict', { message: redeliverRefusal(row) });
       tx.afterCommit(() => void this.trigger.enqueue(key));
     });
-    return viewOf(await known());
+    return deliveryView(await known());
   }
 
   /**
@@ -94,14 +94,14 @@ export class DeliveryLogService {
     return this.acts.write(ctx, 'webhook.replay', { ...filter }, async (tx) => {
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
       const begun = await this.deliveries.replay(tx, ctx.org.id, filter, maxReplayed, after);
-      const configs = new Map(begun.map((key) => [keyOf(key), key]));
+      const configs = new Map(begun.map((key) => [jobKeyOf(key), key]));
       tx.afterCommit(() => configs.forEach(({ taskId, configId }) => void this.trigger.enqueue({ taskId, configId })));
       const last = begun.length === maxReplayed ? begun.at(-1) : undefined;
       return { replayed: begun.length, nextCursor: last ? this.cursors.encode(scope, last.place) : null };
     });
   }
 
-  private async known(ctx: CallContext, id: string): Promise<DeliveryRow> {
+  private async requireDelivery(ctx: CallContext, id: string): Promise<DeliveryRow> {
     const row = isUuid(id) ? await this.deliveries.find(ctx.org.id, id, ownerSeenBy(ctx)) : undefined;
     if (!row) throw new RialtoError('not_found', { message: 'no such delivery' });
     return row;
@@ -110,30 +110,32 @@ export class DeliveryLogService {
 
 const planned = new Set<DeliveryState>(['pending', 'failed']);
 
-function viewOf(row: DeliveryRow): DeliveryView {
+function deliveryView(row: DeliveryRow): DeliveryView {
   return {
     id: row.id,
-    taskId: row.task_id,
-    configId: row.config_id,
+    taskId: row.taskId,
+    configId: row.configId,
     event: row.seq,
     state: row.state,
     url: row.url && withoutQuery(row.url),
-    configState: row.config_state,
-    configReason: row.config_reason,
+    configState: row.configState,
+    configReason: row.configReason,
     attempts: row.attempts,
-    maxAttempts: row.format && row.earlier_attempts + maxAttempts(row.format),
-    nextAttemptAt: planned.has(row.state) ? row.next_at.toISOString() : null,
-    lastStatus: row.last_status,
-    lastError: row.last_error,
-    createdAt: row.created_at.toISOString(),
-    endedAt: row.ended_at?.toISOString() ?? null,
+    maxAttempts: row.format && row.earlierAttempts + maxAttempts(row.format),
+    nextAttemptAt: planned.has(row.state) ? row.nextAt.toISOString() : null,
+    lastStatus: row.lastStatus,
+    lastError: row.lastError,
+    createdAt: row.createdAt.toISOString(),
+    endedAt: row.endedAt?.toISOString() ?? null,
   };
 }
 
-function redeliverRefusal({ state, config_state: config, task_id: taskId, config_id: id }: DeliveryRow): string {
-  if (config === null) return 'the push configuration of this delivery is deleted, so it cannot be posted again';
-  if (config === 'disabled')
-    return `the push configuration of this delivery is disabled: POST /api/webhooks/configs/${taskId}/${encodeURIComponent(id)}/activate first`;
+function redeliverRefusal({ state, configState, taskId, configId: id }: DeliveryRow): string {
+  if (configState === null) return 'the push configuration of this delivery is deleted, so it cannot be posted again';
+  if (configState === 'disabled') {
+    const config = `${taskId}/${encodeURIComponent(id)}`;
+    return `the push configuration of this delivery is disabled: POST /api/webhooks/configs/${config}/activate first`;
+  }
   if (state === 'processing') return 'this delivery is being posted now';
   return 'this delivery is due, or waits for an earlier delivery of its task: redeliver that one';
 }

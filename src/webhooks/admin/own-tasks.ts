@@ -8,9 +8,9 @@ export function ownerSeenBy({ principal }: CallContext): string | undefined {
 }
 
 /**
- * SQL condition on a row with a task id: the task belongs to the owner, or the parameter is null. A scalar subquery,
+ * SQL condition on a row with a task id: the task belongs to the parameter `owner`, or that is null. A scalar subquery,
  * because it costs exactly one look-up in the primary key of tasks for each row; the planner may choose worse for a
  * join or `exists`. A row with a deleted task matches no owner.
  */
-export const isOfOwner = (parameter: string, taskId: string): string =>
-  `(${parameter}::text is null or (select t.owner from a2a_tasks t where t.id = ${taskId}) = ${parameter})`;
+export const isOfOwner = (taskId: string): string =>
+  `(:owner::text is null or (select t.owner from a2a_tasks t where t.id = ${taskId}) = :owner)`;

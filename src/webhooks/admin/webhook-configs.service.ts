@@ -33,14 +33,14 @@ export class WebhookConfigsService {
       const filter = { ...query, owner: ownerSeenBy(ctx) };
       const scope = `configs:${ctx.org.id}:${JSON.stringify(filter)}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
-      const rows = await this.configs.page(ctx.org.id, filter, limit, after);
-      return pageOf(rows, limit, viewOf, (row) => this.cursors.encode(scope, [row.at, row.task_id, row.id]));
+      const rows = await this.configs.findPage(ctx.org.id, filter, limit, after);
+      return pageOf(rows, limit, configView, (row) => this.cursors.encode(scope, [row.at, row.taskId, row.id]));
     });
   }
 
   /** Returns one configuration. Throws `not_found`, also for a task of another owner. */
   get(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
-    return this.acts.read(ctx, 'webhook.config', async () => viewOf(await this.known(ctx, key)));
+    return this.acts.read(ctx, 'webhook.config', async () => configView(await this.requireConfig(ctx, key)));
   }
 
   /**
@@ -49,7 +49,7 @@ export class WebhookConfigsService {
    */
   async create(ctx: CallContext, given: NewConfig): Promise<ConfigView> {
     const { id } = await this.webhooks.add(ctx, given);
-    return viewOf(await this.known(ctx, { taskId: given.taskId, configId: id }));
+    return configView(await this.requireConfig(ctx, { taskId: given.taskId, configId: id }));
   }
 
   /**
@@ -66,7 +66,7 @@ export class WebhookConfigsService {
   activate(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
     return this.switchState(ctx, 'webhook.activate', key, async (tx) => {
       await this.configs.activate(tx, ctx.org.id, key);
-      tx.afterCommit(() => this.trigger.remember(key));
+      tx.afterCommit(() => this.trigger.rememberConfig(key));
     });
   }
 
@@ -77,27 +77,27 @@ export class WebhookConfigsService {
     key: ConfigKey,
     work: (tx: Tx) => Promise<void>,
   ): Promise<ConfigView> {
-    const known = () => this.known(ctx, key);
+    const known = () => this.requireConfig(ctx, key);
     await this.acts.prepareAndWrite(ctx, verb, { task: key.taskId, config: key.configId }, known, work);
-    return viewOf(await known());
+    return configView(await known());
   }
 
-  private async known(ctx: CallContext, key: ConfigKey): Promise<ConfigRow> {
+  private async requireConfig(ctx: CallContext, key: ConfigKey): Promise<ConfigRow> {
     const row = isUuid(key.taskId) ? await this.configs.find(ctx.org.id, key, ownerSeenBy(ctx)) : undefined;
     if (!row) throw new RialtoError('not_found', { message: 'no such push configuration' });
     return row;
   }
 }
 
-function viewOf(row: ConfigRow): ConfigView {
+function configView(row: ConfigRow): ConfigView {
   return {
-    taskId: row.task_id,
+    taskId: row.taskId,
     id: row.id,
     url: withoutQuery(row.url),
     format: row.format,
     state: row.state,
     reason: row.reason,
-    failingSince: row.failing_since?.toISOString() ?? null,
-    createdAt: row.created_at.toISOString(),
+    failingSince: row.failingSince?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
   };
 }

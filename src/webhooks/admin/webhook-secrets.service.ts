@@ -17,31 +17,31 @@ export class WebhookSecretsService {
   ) {}
 
   /** Creates a secret. Its answer is the only one that contains the plain secret. Throws `denied`. */
-  make(ctx: CallContext, { graceSeconds }: MakeSecret): Promise<NewWebhookSecretView> {
+  create(ctx: CallContext, { graceSeconds }: MakeSecret): Promise<NewWebhookSecretView> {
     return this.acts.write(ctx, 'webhook.make_secret', { graceSeconds }, async (tx) => {
-      const { row, secret } = await this.secrets.make(tx, ctx.org.id, graceSeconds);
-      return { ...viewOf(row), secret };
+      const { row, secret } = await this.secrets.create(tx, ctx.org.id, graceSeconds);
+      return { ...secretView(row), secret };
     });
   }
 
   /** Lists the active secrets, newest first. */
   list(ctx: CallContext): Promise<Page<WebhookSecretView>> {
     return this.acts.read(ctx, 'webhook.secrets', async () => ({
-      items: (await this.secrets.list(ctx.org.id)).map(viewOf),
+      items: (await this.secrets.list(ctx.org.id)).map(secretView),
       nextCursor: null,
     }));
   }
 
   /** Ends a secret at once. Throws `not_found`. */
-  end(ctx: CallContext, id: string): Promise<void> {
+  endNow(ctx: CallContext, id: string): Promise<void> {
     return this.acts.write(ctx, 'webhook.end_secret', { secret: id }, async (tx) => {
-      if (!isUuid(id) || !(await this.secrets.end(tx, ctx.org.id, id)))
+      if (!isUuid(id) || !(await this.secrets.endNow(tx, ctx.org.id, id)))
         throw new RialtoError('not_found', { message: 'no such secret' });
     });
   }
 }
 
-function viewOf({
+function secretView({
   id,
   hint,
   createdAt,

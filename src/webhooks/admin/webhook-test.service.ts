@@ -27,7 +27,7 @@ export class WebhookTestService {
    * Makes one attempt; a failure of the receiver is a result, not an error. Throws `denied`, `url_not_allowed`,
    * `invalid_params`.
    */
-  run(ctx: CallContext, { format, ...receiver }: TestWebhook): Promise<WebhookTestResult> {
+  testReceiver(ctx: CallContext, { format, ...receiver }: TestWebhook): Promise<WebhookTestResult> {
     const work = async (): Promise<WebhookTestResult> => {
       requirePostable(this.safeFetch, receiver);
       const [id, taskId] = [newId(), newId()];

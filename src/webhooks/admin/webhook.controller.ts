@@ -39,7 +39,7 @@ export class WebhookController {
   })
   @ApiResponse({ status: 201, standardSchema: NewWebhookSecretView })
   makeSecret(@Ctx() ctx: CallContext, @Body({ schema: MakeSecret }) body: MakeSecret) {
-    return this.secrets.make(ctx, body);
+    return this.secrets.create(ctx, body);
   }
 
   @Get('secrets')
@@ -54,7 +54,7 @@ export class WebhookController {
   @ApiOperation({ summary: 'End a signing secret at once' })
   @ApiResponse({ status: 204 })
   endSecret(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
-    return this.secrets.end(ctx, id);
+    return this.secrets.endNow(ctx, id);
   }
 
   @Get('deliveries')
@@ -101,6 +101,6 @@ export class WebhookController {
   @ApiOperation({ summary: 'Post a signed test event to a receiver, and return its answer' })
   @ApiResponse({ status: 200, standardSchema: WebhookTestResult })
   test(@Ctx() ctx: CallContext, @Body({ schema: TestWebhook }) body: TestWebhook) {
-    return this.tests.run(ctx, body);
+    return this.tests.testReceiver(ctx, body);
   }
 }

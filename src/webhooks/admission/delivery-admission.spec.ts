@@ -1,6 +1,6 @@
 import { DeliveryAdmission, type Permit, type Deferral } from './delivery-admission.js';
 
-const isPass = (answer: Permit | Deferral): answer is Permit => 'leave' in answer;
+const isPass = (answer: Permit | Deferral): answer is Permit => answer.kind === 'permitted';
 
 describe('DeliveryAdmission', () => {
   let now: number;
@@ -17,7 +17,7 @@ describe('DeliveryAdmission', () => {
   const enter = (host: string, org = 'a', key = `${host} ${org} ${count++}`) =>
     gate.enter({ host, org, sender: org, key });
   const queue = (key: string, host: string, org: string, answer: Deferral, call: () => void) =>
-    gate.await({ host, org, sender: org, key }, answer, call);
+    gate.queueDeferred({ host, org, sender: org, key }, answer, call);
   const pass = async (host: string, org = 'a'): Promise<Permit> => {
     const answer = await enter(host, org);
     if (!isPass(answer)) throw new Error(`deferred: ${answer.why}`);
@@ -74,7 +74,7 @@ describe('DeliveryAdmission', () => {
     await waited;
     const called: string[] = [];
     for (const each of [requestOf('greedy', 'g3'), requestOf('greedy', 'g4'), requestOf('modest', 'm1')])
-      gate.await(each, (await gate.enter(each)) as Deferral, () => called.push(each.key));
+      gate.queueDeferred(each, (await gate.enter(each)) as Deferral, () => called.push(each.key));
     endSlowly(inside[0] as Permit);
     expect(called).toEqual(['m1']);
     expect(await gate.enter(requestOf('greedy', 'g5'))).toMatchObject({ why: 'full' });
@@ -118,7 +118,7 @@ describe('DeliveryAdmission', () => {
     const waits: number[] = [];
     for (let count = 0; count < 1_000; count++) waits.push(((await enter('x')) as Deferral).inMs);
     expect(waits.every((ms, index) => index === 0 || ms - waits[index - 1]! >= 20)).toBe(true);
-    queue('k', 'x', 'a', { why: 'full', inMs: 500 }, () => undefined);
+    queue('k', 'x', 'a', { kind: 'deferred', why: 'full', inMs: 500 }, () => undefined);
     now += 501;
     expect(gate.waiting).toBe(0);
   });
@@ -127,7 +127,7 @@ describe('DeliveryAdmission', () => {
     for (let count = 0; count < 10; count++) (await pass('x')).leave('silent');
     expect(gate.openBreakers).toBe(1);
     const answer = (await enter('x')) as Deferral;
-    expect(answer).toEqual({ why: 'down', inMs: 5_000 });
+    expect(answer).toEqual({ kind: 'deferred', why: 'down', inMs: 5_000 });
     const called: string[] = [];
     for (const key of ['k1', 'k2', 'k3']) queue(key, 'x', 'a', answer, () => called.push(key));
     expect(isPass(await enter('y'))).toBe(true);
@@ -138,7 +138,8 @@ describe('DeliveryAdmission', () => {
     probe.leave('silent');
     expect(called).toEqual([]);
     expect(await enter('x')).toMatchObject({ why: 'down' });
-    for (const key of ['k1', 'k2', 'k3']) queue(key, 'x', 'a', { why: 'down', inMs: 60_000 }, () => called.push(key));
+    for (const key of ['k1', 'k2', 'k3'])
+      queue(key, 'x', 'a', { kind: 'deferred', why: 'down', inMs: 60_000 }, () => called.push(key));
     now += 10_000;
     (await pass('x')).leave('answered');
     expect(gate.openBreakers).toBe(0);
@@ -179,7 +180,7 @@ describe('DeliveryAdmission', () => {
         const answer = await enter('x', 'bad');
         if (isPass(answer)) answer.leave('refused');
       }
-      expect(await enter('x', 'bad')).toEqual({ why: 'down', inMs: expect.any(Number) });
+      expect(await enter('x', 'bad')).toEqual({ kind: 'deferred', why: 'down', inMs: expect.any(Number) });
       expect(gate.openBreakers).toBe(1);
       for (let tries = 0; tries < 5; tries++) (await pass('x', 'good')).leave('answered');
       now += 60_000;
@@ -196,7 +197,7 @@ describe('DeliveryAdmission', () => {
       ] as const)
         queue(key, 'x', org, answer, () => undefined);
       now += 5_001;
-      expect(await enter('x', 'bad', 'b')).toEqual({ why: 'down', inMs: 2_000 });
+      expect(await enter('x', 'bad', 'b')).toEqual({ kind: 'deferred', why: 'down', inMs: 2_000 });
       (await pass('x', 'good')).leave('answered');
       expect(isPass(await enter('x', 'bad', 'b'))).toBe(true);
     });
@@ -214,8 +215,8 @@ describe('DeliveryAdmission', () => {
       const inside = await fill('x', 'bad');
       const called: string[] = [];
       for (let waits = 0; waits < 10; waits++)
-        queue(`b${waits}`, 'x', 'bad', { why: 'full', inMs: 60_000 }, () => called.push('bad'));
-      queue('g', 'x', 'good', { why: 'full', inMs: 60_000 }, () => called.push('good'));
+        queue(`b${waits}`, 'x', 'bad', { kind: 'deferred', why: 'full', inMs: 60_000 }, () => called.push('bad'));
+      queue('g', 'x', 'good', { kind: 'deferred', why: 'full', inMs: 60_000 }, () => called.push('good'));
       endSlowly(inside[0]!);
       expect(called).toEqual(['good']);
       expect(await enter('x', 'bad')).toMatchObject({ why: 'full' }); // the called org has its turn first
@@ -280,7 +281,9 @@ describe('DeliveryAdmission', () => {
       const good = await enterAs('good', 'y');
       const called: string[] = [];
       for (const sender of ['bad', 'good'])
-        gate.await(requestOf('x', sender), { why: 'full', inMs: 60_000 }, () => called.push(sender));
+        gate.queueDeferred(requestOf('x', sender), { kind: 'deferred', why: 'full', inMs: 60_000 }, () =>
+          called.push(sender),
+        );
       endSlowly(good);
       expect(called).toEqual(['good']);
     });
@@ -289,13 +292,14 @@ describe('DeliveryAdmission', () => {
       const [first] = await fillAs('bad');
       for (let waits = 0; waits < 200; waits++) {
         expect(gate.saturated).toEqual([]);
-        gate.await(requestOf('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
+        gate.queueDeferred(requestOf('x', 'bad'), { kind: 'deferred', why: 'full', inMs: 60_000 }, () => undefined);
       }
       expect(gate.saturated).toEqual(['bad']);
       endSlowly(first!);
       expect(gate.saturated).toEqual([]);
       await enterAs('bad', 'h0');
-      for (const _called of hosts(2)) gate.await(requestOf('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
+      for (const _called of hosts(2))
+        gate.queueDeferred(requestOf('x', 'bad'), { kind: 'deferred', why: 'full', inMs: 60_000 }, () => undefined);
       expect(gate.saturated).toEqual(['bad']);
       now += 60_001;
       expect(gate.saturated).toEqual([]);

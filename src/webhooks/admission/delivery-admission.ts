@@ -32,11 +32,13 @@ export interface PostRequest {
 
 /** Permission to post; call `leave` when the post is over. */
 export interface Permit {
+  readonly kind: 'permitted';
   leave(end: PostEnd): void;
 }
 
 /** The post may not be sent now. `full`: a limit is reached; `down`: the host accepts nothing at present. */
 export interface Deferral {
+  readonly kind: 'deferred';
   readonly why: 'full' | 'down';
   /** Milliseconds until its row is due, unless it is called before. */
   readonly inMs: number;
@@ -86,7 +88,7 @@ class TenantAtHost {
     return this.senders.get(sender) ?? 0;
   }
 
-  count(sender: string, more: 1 | -1): void {
+  countPost(sender: string, more: 1 | -1): void {
     const now = this.insideOf(sender) + more;
     if (now > 0) this.senders.set(sender, now);
     else this.senders.delete(sender);
@@ -215,17 +217,17 @@ export class DeliveryAdmission {
     this.queue.delete(post.key);
     const places = this.limitersOf(post);
     const why = this.refusal(post, places);
-    if (!why) return this.admit(post, places);
+    if (!why) return this.permit(post, places);
     const limiters = [places.host, places.org, places.sender];
     const isBriefWait = why === 'full' && limiters.every(({ recentlyFast }) => recentlyFast);
-    return isBriefWait ? this.waitBriefly(post, limiters) : this.defer(post, why);
+    return isBriefWait ? this.waitBriefly(post, limiters) : this.deferPost(post, why);
   }
 
   /**
    * Queues a deferred post, once for each key, until a post that ends calls it; or calls it at once if there is a
    * place.
    */
-  await(post: PostRequest, { inMs }: Deferral, call: () => void): void {
+  queueDeferred(post: PostRequest, { inMs }: Deferral, call: () => void): void {
     this.queue.delete(post.key);
     if (!this.refusal(post, this.limitersOf(post))) return call();
     if (this.queue.size < maxQueued) this.queue.set(post.key, { post, until: this.clock.elapsed() + inMs, call });
@@ -257,10 +259,10 @@ export class DeliveryAdmission {
     return others.size;
   }
 
-  private admit(post: PostRequest, { host, tenant, org, sender }: Limiters): Permit {
+  private permit(post: PostRequest, { host, tenant, org, sender }: Limiters): Permit {
     const begun = this.clock.elapsed();
     for (const place of [host, tenant, org, sender]) place.inside++;
-    tenant.count(post.sender, 1);
+    tenant.countPost(post.sender, 1);
     this.senders.set(post.sender, sender);
     tenant.last = ++this.admissions;
     const endAtHost = enterBreaker(host);
@@ -268,7 +270,7 @@ export class DeliveryAdmission {
     const leave = (end: PostEnd): void => {
       const now = this.clock.elapsed();
       for (const place of [host, tenant, org, sender]) place.inside--;
-      tenant.count(post.sender, -1);
+      tenant.countPost(post.sender, -1);
       for (const limiter of [host, org, sender]) limiter.recentlyFast = now - begun < briefWaitMs;
       if (endAtHost(ofHost(end), now)) host.forgetSlots();
       if (endAtTenant(ofGuest(end), now)) tenant.slot = 0;
@@ -278,7 +280,7 @@ export class DeliveryAdmission {
       if (org.inside === 0) this.orgs.delete(post.org);
       if (sender.inside === 0) this.senders.delete(post.sender);
     };
-    return { leave };
+    return { kind: 'permitted', leave };
   }
 
   private waitBriefly(post: PostRequest, limiters: readonly Limiter[]): Promise<Permit | Deferral> {
@@ -286,7 +288,7 @@ export class DeliveryAdmission {
       const giveUp = (): void => {
         for (const limiter of limiters) if (limiter.isFull) limiter.recentlyFast = false;
         this.waitingBriefly.delete(waiter);
-        resolve(this.defer(post, 'full'));
+        resolve(this.deferPost(post, 'full'));
       };
       const until = this.clock.elapsed() + briefWaitMs;
       const waiter: Waiter = { post, until, answer: resolve, timer: setTimeout(giveUp, briefWaitMs) };
@@ -302,7 +304,7 @@ export class DeliveryAdmission {
       if (why === 'full') continue;
       clearTimeout(waiter.timer);
       this.waitingBriefly.delete(waiter);
-      waiter.answer(why ? this.defer(waiter.post, why) : this.admit(waiter.post, places));
+      waiter.answer(why ? this.deferPost(waiter.post, why) : this.permit(waiter.post, places));
       return this.answerWaiters();
     }
   }
@@ -346,14 +348,14 @@ export class DeliveryAdmission {
     for (const [key, { until }] of this.queue) if (until + turnMs <= now) this.queue.delete(key);
   }
 
-  private defer(post: PostRequest, why: Deferral['why']): Deferral {
+  private deferPost(post: PostRequest, why: Deferral['why']): Deferral {
     const { host, tenant } = this.limitersOf(post);
     const now = this.clock.elapsed();
     const open = [host, tenant].flatMap(({ breaker }) => (breaker.kind === 'open' ? [breaker.until] : []));
     // A breaker that permits a probe reserves it for another org first.
     const soonest = why === 'full' || open.length === 0 ? now + fullMs : Math.max(now + turnMs, ...open);
     tenant.slot = Math.max(soonest, tenant.slot + slotMs);
-    return { why, inMs: Math.ceil(tenant.slot - now) };
+    return { kind: 'deferred', why, inMs: Math.ceil(tenant.slot - now) };
   }
 
   private limitersOf({ host: name, org: id, sender: owner }: PostRequest): Limiters {

@@ -1,3 +1,5 @@
+import { doubled } from '../../kernel/backoff.js';
+
 /**
  * State of a circuit breaker after its last posts. `half-open`: one probe is under way. Times are milliseconds of a
  * monotonic clock.
@@ -26,8 +28,7 @@ export type BreakerEnd = 'good' | 'bad' | 'none';
 const windowMs = 60_000;
 const minPosts = 20;
 const maxInARow = 10;
-const firstOpenMs = 5_000;
-const maxOpenMs = 60_000;
+const openTime = { firstMs: 5_000, mostMs: 60_000 };
 
 /**
  * Statuses that mean that the host has no capacity for this caller; any other answer concerns only the one receiver.
@@ -86,5 +87,5 @@ export function postEndOf({ status, error }: { readonly status?: number; readonl
 }
 
 function openBreaker(times: number, now: number): Breaker {
-  return { kind: 'open', until: now + Math.min(maxOpenMs, firstOpenMs * 2 ** Math.min(times - 1, 10)), times };
+  return { kind: 'open', until: now + doubled(times, openTime), times };
 }

@@ -10,7 +10,7 @@ export function requirePostable(
   safeFetch: SafeFetch,
   { url, token, authentication }: Pick<PushConfig, 'url' | 'token' | 'authentication'>,
 ): void {
-  safeFetch.check(url);
+  safeFetch.checkUrl(url);
   const violations = [
     ...(isHeaderText(token) ? [] : ['token']),
     ...(authentication && !isToken(authentication.scheme) ? ['authentication.scheme'] : []),

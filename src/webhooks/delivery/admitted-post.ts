@@ -4,7 +4,7 @@ import { Metrics } from '../../platform/telemetry/metrics.js';
 import { DeliveryStore, type Claimed } from './delivery.store.js';
 import { postEndOf, type PostEnd } from '../admission/host-breaker.js';
 import { DeliveryAdmission, type Deferral } from '../admission/delivery-admission.js';
-import { keyOf, DeliveryTrigger } from './delivery-trigger.js';
+import { jobKeyOf, DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookPost, type Post, type Posted } from './webhook-post.js';
 
 /** Share of an org's posts that one sender may use, so that hosts that do not answer leave places for other senders. */
@@ -34,24 +34,20 @@ export class AdmittedPost {
   }
 
   async send(claimed: Claimed, post: Post): Promise<Posted | Deferral> {
-    const key = { taskId: claimed.task_id, configId: claimed.config_id };
-    const request = {
-      host: new URL(post.config.url).origin,
-      org: claimed.org_id,
-      sender: claimed.sender,
-      key: keyOf(key),
-    };
+    const { taskId, configId, orgId: org, sender } = claimed;
+    const key = { taskId, configId };
+    const request = { host: new URL(post.config.url).origin, org, sender, key: jobKeyOf(key) };
     const answer = await this.admission.enter(request);
-    if ('why' in answer) {
+    if (answer.kind === 'deferred') {
       this.metrics.webhooksPutOff.inc({ why: answer.why });
       const until = await this.deliveries.defer(claimed, answer.inMs);
       // When this fails, the sweeper finds the row at its due time.
-      const call = (): void =>
+      const enqueueNow = (): void =>
         void this.deliveries.makeDueNow(key, until).then(
           () => this.trigger.enqueue(key),
           () => undefined,
         );
-      if (until !== undefined) this.admission.await(request, answer, call);
+      if (until !== undefined) this.admission.queueDeferred(request, answer, enqueueNow);
       return answer;
     }
     let end: PostEnd = 'none';

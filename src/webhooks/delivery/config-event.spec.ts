@@ -1,4 +1,4 @@
-import { eventsOf } from './config-event.js';
+import { configEventsOf } from './config-event.js';
 import type { Verdict } from './retry-plan.js';
 
 const [delivered, retry, dead, closed]: Verdict[] = [
@@ -19,6 +19,6 @@ describe('the events of a configuration', () => {
     ['active', closed!, ['disabled']],
     ['failing', closed!, ['disabled']],
   ] as const)('%s and %j: %j', (state, verdict, events) => {
-    expect(eventsOf(state, verdict)).toEqual(events);
+    expect(configEventsOf(state, verdict)).toEqual(events);
   });
 });

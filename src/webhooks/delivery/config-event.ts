@@ -10,7 +10,7 @@ export type ConfigEvent = 'failing' | 'exhausted' | 'disabled' | 'recovered';
  * The events after an attempt. @param state of the configuration before the attempt. `exhausted`: one of its deliveries
  * was given up.
  */
-export function eventsOf(state: 'active' | 'failing', verdict: Verdict): ConfigEvent[] {
+export function configEventsOf(state: 'active' | 'failing', verdict: Verdict): ConfigEvent[] {
   const failing: ConfigEvent[] = state === 'active' ? ['failing'] : [];
   switch (verdict.kind) {
     case 'delivered':

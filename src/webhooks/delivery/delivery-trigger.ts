@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto';
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { Notice } from '../../kernel/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { JobProducer } from '../../platform/jobs/job-producer.js';
+import { QueueState } from '../../platform/jobs/queue-state.js';
 import type { ConfigKey } from './delivery.store.js';
 import { maxConfigs } from '../configs/push-config.store.js';
 
@@ -18,23 +20,24 @@ const maxTimerMs = 5_000;
 @Injectable()
 export class DeliveryTrigger implements OnModuleDestroy {
   /** Configurations by task, oldest first. */
-  private readonly known = new Map<string, Set<string>>();
+  private readonly known = new BoundedMap<string, Set<string>>(maxKnownTasks);
   private readonly timers = new Map<string, NodeJS.Timeout>();
   private stopping = false;
 
-  constructor(private readonly producer: JobProducer) {}
+  constructor(
+    private readonly producer: JobProducer,
+    private readonly queues: QueueState,
+  ) {}
 
-  remember({ taskId, configId }: ConfigKey): void {
+  rememberConfig({ taskId, configId }: ConfigKey): void {
     const configs = this.known.get(taskId) ?? new Set();
-    this.known.delete(taskId);
     configs.delete(configId);
     this.known.set(taskId, configs.add(configId));
     if (configs.size > maxConfigs) configs.delete(configs.values().next().value!);
-    if (this.known.size > maxKnownTasks) this.known.delete(this.known.keys().next().value!);
   }
 
   /** Removes a deleted configuration. */
-  forget({ taskId, configId }: ConfigKey): void {
+  forgetConfig({ taskId, configId }: ConfigKey): void {
     this.known.get(taskId)?.delete(configId);
   }
 
@@ -45,7 +48,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
 
   /** Enqueues a configuration after a delay; calls within the delay are combined into one job. */
   enqueueIn(ms: number, key: ConfigKey): void {
-    const name = keyOf(key);
+    const name = jobKeyOf(key);
     if (ms > maxTimerMs) return this.producer.enqueueLater('webhook.deliver', { ...key }, name, ms);
     if (this.stopping || this.timers.has(name)) return;
     const enqueue = (): void => {
@@ -57,7 +60,12 @@ export class DeliveryTrigger implements OnModuleDestroy {
 
   /** Returns true when the queue accepted the job. */
   enqueue(key: ConfigKey): Promise<boolean> {
-    return this.producer.tryEnqueue('webhook.deliver', { ...key }, keyOf(key));
+    return this.producer.tryEnqueue('webhook.deliver', { ...key }, jobKeyOf(key));
+  }
+
+  /** True while an operator has paused the deliveries. */
+  isPaused(): Promise<boolean> {
+    return this.queues.isHeld('webhook.deliver');
   }
 
   onModuleDestroy(): void {
@@ -67,6 +75,6 @@ export class DeliveryTrigger implements OnModuleDestroy {
 }
 
 /** The key of a configuration in the queue. Hashed, because callers choose the ids of configurations freely. */
-export function keyOf({ taskId, configId }: ConfigKey): string {
+export function jobKeyOf({ taskId, configId }: ConfigKey): string {
   return `${taskId}-${hash('sha256', configId, 'hex').slice(0, 32)}`;
 }

@@ -18,6 +18,6 @@ export class DeliveryWatchSweeper implements Sweeper {
 
   async sweep(): Promise<void> {
     const overtaken = await this.store.overtaken(Math.round(Math.random() * recentSeconds));
-    for (const id of overtaken) this.watch.overtaken(id);
+    for (const id of overtaken) this.watch.countOvertaken(id);
   }
 }

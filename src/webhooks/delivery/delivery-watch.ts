@@ -4,7 +4,7 @@ import type { RowChange } from '../../platform/database/row-writer.js';
 import { Breaches } from '../../platform/telemetry/breaches.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { eventsOf, type ConfigEvent } from './config-event.js';
+import { configEventsOf, type ConfigEvent } from './config-event.js';
 import { DeliveryStore, type Claimed } from './delivery.store.js';
 import type { Verdict } from './retry-plan.js';
 import type { Posted } from './webhook-post.js';
@@ -12,7 +12,7 @@ import type { Posted } from './webhook-post.js';
 const kind = 'deliveries';
 
 /** The events of a configuration after an attempt. */
-export interface Told {
+export interface AttemptEvents {
   readonly events: readonly ConfigEvent[];
   /** Rows for the audit. */
   readonly rows: readonly RowChange[];
@@ -33,42 +33,42 @@ export class DeliveryWatch implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    this.metrics.waits(kind, () => this.deliveries.waiting());
+    this.metrics.waits(kind, () => this.deliveries.countWaiting());
   }
 
-  overtaken(id: string): void {
+  countOvertaken(id: string): void {
     this.breaches.count('I6', id);
   }
 
-  takenOver(): void {
+  countTakeover(): void {
     this.metrics.takeovers.inc({ kind });
   }
 
-  fenced(): void {
+  countFenced(): void {
     this.metrics.fencedWrites.inc({ kind });
   }
 
   /** The events of a configuration after an attempt, to be committed with its result. */
-  tellingOf(claimed: Claimed, verdict: Verdict): Told {
-    const events = eventsOf(claimed.state === 'failing' ? 'failing' : 'active', verdict);
+  eventsOf(claimed: Claimed, verdict: Verdict): AttemptEvents {
+    const events = configEventsOf(claimed.state === 'failing' ? 'failing' : 'active', verdict);
     if (events.length === 0) return { events, rows: [] };
     const facts = {
-      taskId: claimed.task_id,
-      configId: claimed.config_id,
+      taskId: claimed.taskId,
+      configId: claimed.configId,
       host: new URL(claimed.url).host,
       delivery: claimed.delivery,
       ...(verdict.kind === 'closed' && { reason: verdict.reason }),
     };
-    return { events, rows: events.flatMap((event) => this.audit.rowsOf(claimed.org_id, `webhook.${event}`, facts)) };
+    return { events, rows: events.flatMap((event) => this.audit.rowsOf(claimed.orgId, `webhook.${event}`, facts)) };
   }
 
-  told({ events }: Told): void {
+  countEvents({ events }: AttemptEvents): void {
     for (const event of events) this.metrics.webhookConfigs.inc({ event });
   }
 
-  ended({ task_id: taskId, delivery, attempts, age_seconds: age }: Claimed, posted: Posted, verdict: Verdict): void {
+  reportEnd({ taskId, delivery, attempts, ageSeconds }: Claimed, posted: Posted, verdict: Verdict): void {
     this.metrics.deliveryAttempts.inc({ outcome: verdict.kind });
-    if (verdict.kind === 'delivered') return this.metrics.deliveryAge.observe(age + posted.durationMs / 1_000);
+    if (verdict.kind === 'delivered') return this.metrics.deliveryAge.observe(ageSeconds + posted.durationMs / 1_000);
     const { status, error } = posted;
     const facts = { taskId, delivery, attempt: attempts, status, error, ...verdict };
     if (verdict.kind === 'retry') this.log.info(facts, 'a receiver did not accept a webhook; it will be retried');

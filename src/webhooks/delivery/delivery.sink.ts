@@ -12,11 +12,21 @@ export class DeliverySink implements EventSink {
   readonly name = 'webhooks';
 
   sql(events: string): string {
-    return `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, next_at)
+    return `
+      insert into webhook_deliveries (id, org_id, task_id, config_id, seq, next_at)
       select gen_random_uuid(), appended.org_id, appended.task_id, c.id, appended.seq, coalesce((
-        select d.next_at from webhook_deliveries d
-        where d.task_id = appended.task_id and d.config_id = c.id and d.status = 'pending' order by d.seq limit 1), now())
+        select d.next_at
+        from webhook_deliveries d
+        where d.task_id = appended.task_id and d.config_id = c.id and d.status = 'pending'
+        order by d.seq
+        limit 1
+      ), now())
       from ${events} appended
-      cross join lateral (select id from push_configs where task_id = appended.task_id and state <> 'disabled' offset 0) c`;
+      cross join lateral (
+        select id
+        from push_configs
+        where task_id = appended.task_id and state <> 'disabled'
+        offset 0
+      ) c`;
   }
 }

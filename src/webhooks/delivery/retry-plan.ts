@@ -1,4 +1,4 @@
-import { retryAfterMs } from '../../kernel/retry-after.js';
+import { retryAfterMs, spread } from '../../kernel/backoff.js';
 import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 
 /** The end of an attempt: with a status, or without one. */
@@ -40,7 +40,6 @@ const usualDelays = [
 ];
 /** Three attempts (RY-35). */
 const reynDelays = [500, 2_000];
-const jitter = 0.2;
 /** A receiver that has accepted nothing for this time counts as gone. */
 const maxFailingMs = 120 * hour;
 
@@ -69,6 +68,6 @@ export function verdictOf(
   const isRefused = isReyn && status >= 400 && status < 500;
   // A dead channel gets nothing more for the rest of its run (RY-36).
   if (delay === undefined || isRefused) return isReyn ? { kind: 'closed', reason: 'dead' } : { kind: 'dead' };
-  const spread = delay * (1 - jitter + 2 * jitter * chance);
-  return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(retryAfterMs(retryAfter, now) ?? 0, 2 * delay))) };
+  const requestedMs = retryAfterMs(retryAfter, now) ?? 0;
+  return { kind: 'retry', inMs: Math.round(Math.max(spread(delay, chance), Math.min(requestedMs, 2 * delay))) };
 }

@@ -22,11 +22,10 @@ export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
 
   async handle(key: JobPayload<'webhook.deliver'>, job: JobRun): Promise<JobFacts> {
     if (job.byHand) await this.deliverer.makeDueNow(key);
-    const { delivered, againMs, flaw, deferred } = await this.deliverer.run(key);
+    const { delivered, againMs, flaw, deferred } = await this.deliverer.deliverDue(key);
     if (againMs !== undefined) this.trigger.enqueueIn(againMs, key);
-    job.log(
-      `task ${key.taskId}: ${delivered} delivered${deferred ? deferredTexts[deferred] : delivered || flaw ? '' : '; nothing is due'}`,
-    );
+    const reason = deferred ? deferredTexts[deferred] : delivered || flaw ? '' : '; nothing is due';
+    job.log(`task ${key.taskId}: ${delivered} delivered${reason}`);
     if (flaw === undefined) return { delivered };
     job.log(flaw);
     throw new AttemptFailed(flaw);

@@ -22,7 +22,7 @@ export interface Post {
   readonly body: string;
 }
 
-export type Posted = Tried & { readonly retryAfter?: string };
+export type Posted = Tried & { readonly kind: 'posted'; readonly retryAfter?: string };
 
 /** Makes one attempt: a POST without redirects, with a limit of ten seconds. */
 @Injectable()
@@ -42,10 +42,10 @@ export class WebhookPost {
       if (isDatabaseAway(error)) throw error;
       return { error: RialtoError.from(error).code };
     });
-    return { ...tried, durationMs: systemClock.elapsed() - begun };
+    return { kind: 'posted', ...tried, durationMs: systemClock.elapsed() - begun };
   }
 
-  private async exchange(post: Post): Promise<Omit<Posted, 'durationMs'>> {
+  private async exchange(post: Post): Promise<Omit<Posted, 'kind' | 'durationMs'>> {
     const { config, body } = post;
     const authorization = await this.authorizationOf(post);
     const headers = headersOf(post, authorization);

@@ -13,24 +13,44 @@ export class WebhookRetentionStore {
   async dropDeliveries(days: number): Promise<void> {
     await this.pg.rows(
       'delivery-retention',
-      `with gone as (delete from webhook_deliveries where id in (
-         select id from webhook_deliveries where created_at < now() - make_interval(days => $1::int) order by created_at limit ${batch})
-         returning id)
-       delete from webhook_attempts a using gone where a.delivery_id = gone.id`,
-      [days],
+      `
+      with gone as (
+        delete from webhook_deliveries
+        where id in (
+          select id
+          from webhook_deliveries
+          where created_at < now() - make_interval(days => :days::int)
+          order by created_at
+          limit ${batch}
+        )
+        returning id
+      )
+      delete from webhook_attempts a
+      using gone
+      where a.delivery_id = gone.id`,
+      { days },
     );
   }
 
   async dropConfigs(days: number): Promise<void> {
     await this.pg.rows(
       'push-config-retention',
-      `delete from push_configs c using (select old.task_id, old.id from push_configs old
-         where old.created_at < now() - make_interval(days => $1::int) and not exists (
-           select from a2a_tasks t where t.id = old.task_id
-           and (t.status_state not in (${ends}) or t.updated_at > now() - make_interval(days => $1::int)))
-         order by old.created_at limit ${batch}) old
-       where c.task_id = old.task_id and c.id = old.id`,
-      [days],
+      `
+      delete from push_configs c
+      using (
+        select old.task_id, old.id
+        from push_configs old
+        where old.created_at < now() - make_interval(days => :days::int) and not exists (
+          select
+          from a2a_tasks t
+          where t.id = old.task_id
+            and (t.status_state not in (${ends}) or t.updated_at > now() - make_interval(days => :days::int))
+        )
+        order by old.created_at
+        limit ${batch}
+      ) old
+      where c.task_id = old.task_id and c.id = old.id`,
+      { days },
     );
   }
 }

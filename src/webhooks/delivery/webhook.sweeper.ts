@@ -2,11 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DueSweep } from '../../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 import { unseenRun } from '../../platform/jobs/job-run.js';
-import { QueueState } from '../../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { DueDelivery } from './delivery.store.js';
-import { keyOf, DeliveryTrigger } from './delivery-trigger.js';
+import { jobKeyOf, DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 
@@ -21,7 +20,6 @@ export class WebhookSweeper implements Sweeper {
     deliverer: WebhookDeliverer,
     processor: WebhookDeliverProcessor,
     trigger: DeliveryTrigger,
-    state: QueueState,
     metrics: Metrics,
     @Inject(LOGGER) log: Logger,
   ) {
@@ -29,11 +27,11 @@ export class WebhookSweeper implements Sweeper {
       {
         kind: 'deliveries',
         find: (limit) => deliverer.findDue(limit),
-        keyOf,
+        keyOf: jobKeyOf,
         isOrphan: ({ isOrphan }) => isOrphan,
         ring: (key) => trigger.enqueue(key),
         run: async (key) => void (await processor.handle(key, unseenRun)),
-        isHeld: () => state.isHeld('webhook.deliver'),
+        isHeld: () => trigger.isPaused(),
       },
       metrics,
       log,

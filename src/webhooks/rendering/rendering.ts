@@ -19,8 +19,8 @@ export class Rendering {
   ) {}
 
   /** The body for an event; undefined when nothing is posted for it: the format leaves it out, or the task is gone. */
-  async bodyOf(format: PushFormat, seq: number): Promise<string | undefined> {
-    if (!needsOnlyEvent(format)) return this.taskBodyOf(format, seq);
+  async renderBody(format: PushFormat, seq: number): Promise<string | undefined> {
+    if (!needsOnlyEvent(format)) return this.renderTaskBody(format, seq);
     const event = this.ahead.get(seq) ?? (await this.readOn(seq));
     return event && eventBody(format, event);
   }
@@ -32,7 +32,7 @@ export class Rendering {
     return this.ahead.get(seq);
   }
 
-  private async taskBodyOf(format: 'task' | 'reyn', seq: number): Promise<string | undefined> {
+  private async renderTaskBody(format: 'task' | 'reyn', seq: number): Promise<string | undefined> {
     if (seq <= this.at) this.rewind();
     const [events, facts] = await Promise.all([this.log.events(this.taskId, this.at, seq), this.log.task(this.taskId)]);
     const event = events.at(-1);

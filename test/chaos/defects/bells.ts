@@ -6,12 +6,12 @@ export const bellDefects: readonly Defect[] = [
     name: 'the job is enqueued before the commit',
     breaks: 'I1',
     scenario: 'bells',
-    file: 'tasks/task-submit.service',
+    file: 'tasks/run/task-starter',
     edits: [
-      ['void this.lives.enqueue(task.id, this.quota.lineOf(task));', ';'],
+      ['void this.jobs.enqueue(task.id, this.quota.lineOf(task));', ';'],
       [
-        'this.lives.commit(change)',
-        '(defect(this.lives.enqueue(task.id)), defect.after(60, () => this.lives.commit(change)))',
+        'this.changes.commitAndNotify(change)',
+        '(defect(this.jobs.enqueue(task.id)), defect.after(60, () => this.changes.commitAndNotify(change)))',
       ],
     ],
   },
@@ -33,11 +33,11 @@ export const bellDefects: readonly Defect[] = [
     name: 'an accept waits for the queue',
     breaks: 'I1',
     scenario: 'lost bells',
-    file: 'tasks/task-submit.service',
+    file: 'tasks/run/task-starter',
     edits: [
       [
-        'void this.lives.enqueue(task.id, this.quota.lineOf(task));',
-        "await defect([...this.lives.producer.queues.values()][0]).add('task-execution', { taskId: task.id });",
+        'void this.jobs.enqueue(task.id, this.quota.lineOf(task));',
+        "await defect([...this.jobs.producer.queues.values()][0]).add('task-execution', { taskId: task.id });",
       ],
     ],
   },

@@ -1,4 +1,4 @@
-import type { Edit } from '../builds.js';
+import type { Edit } from '../processes/builds.js';
 import type { ScenarioName } from '../scenarios/scenario.js';
 
 /**
@@ -19,7 +19,8 @@ export interface Defect {
 /** Returns the code that defines `defect`; it goes before the first line of a planted file. */
 export function preambleOf({ name }: Defect): string {
   const line = JSON.stringify(`${exercised({ name })}\n`);
-  return `let logged = false; const defect = (value) => { if (!logged) process.stderr.write(${line}); logged = true; return value; };
+  return `let logged = false;
+const defect = (value) => { if (!logged) process.stderr.write(${line}); logged = true; return value; };
 defect.after = (ms, work) => (defect(), new Promise((go) => setTimeout(go, ms)).then(work));\n`;
 }
 

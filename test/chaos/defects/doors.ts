@@ -30,8 +30,8 @@ export const doorDefects: readonly Defect[] = [
     file: 'webhooks/delivery/webhook-deliverer',
     edits: [
       [
-        'this.watch.ended(claimed, posted, verdict);',
-        'this.watch.log.info({ hook: defect(this.configs.open(claimed).token) }); this.watch.ended(claimed, posted, verdict);',
+        'return this.post.send(claimed, post);',
+        'return (this.watch.log.info({ hook: defect(post.config.token) }), this.post.send(claimed, post));',
       ],
     ],
   },

@@ -29,11 +29,8 @@ export const outwardDefects: readonly Defect[] = [
     scenario: 'receivers',
     file: 'webhooks/delivery/delivery.store',
     edits: [
-      ["${isFree('d', { self: owner, trust })}", "(${defect('true')} and ${trust}::int >= 0)"],
-      [
-        "and ${isFree('d', { self: '$2', trust: '$3' })} and not exists",
-        'and $2::int > 0 and $3::int >= 0 and not exists',
-      ],
+      ['and ${isUnclaimed} ${also}', "and ${defect('true')} and :trust::int >= 0 ${also}"],
+      ['and ${isUnclaimed} and not exists', 'and :self::int > 0 and :trust::int >= 0 and not exists'],
     ],
   },
   {
@@ -41,7 +38,7 @@ export const outwardDefects: readonly Defect[] = [
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery/delivery.store',
-    edits: [["status = 'pending' order by p.seq limit 1)", "status = 'pending' order by p.${defect('id')} limit 1)"]],
+    edits: [['order by p.seq', "order by p.${defect('id')}"]],
   },
   {
     name: 'each attempt of a webhook has a new id',
@@ -59,8 +56,9 @@ export const outwardDefects: readonly Defect[] = [
     file: 'webhooks/delivery/webhook-deliverer',
     edits: [
       [
-        'const posted = await this.tryOnce(claimed, rendering)',
-        'await defect(this.deliveries.delivered(claimed, { durationMs: 0, status: 200 })); const posted = await this.tryOnce(claimed, rendering)',
+        'const tried = await this.tryOnce(claimed, rendering)',
+        'await defect(this.deliveries.delivered(claimed, { durationMs: 0, status: 200 })); ' +
+          'const tried = await this.tryOnce(claimed, rendering)',
       ],
     ],
   },

@@ -16,8 +16,8 @@ export const taskDefects: readonly Defect[] = [
     file: 'tasks/storage/task-lease.store',
     edits: [
       [
-        "where t.id = before.id and ${isDueByKey} and ${isFree('t', { self: '$2', trust: '$5' })} and",
-        'where t.id = before.id and ${defect(isDueByKey)} and $5::int >= 0 and',
+        'where t.id = before.id\n        and ${isDueByKey}\n        and ${isFreeNow}',
+        'where t.id = before.id and ${defect(isDueByKey)} and :trust::int >= 0',
       ],
     ],
   },
@@ -39,25 +39,31 @@ export const taskDefects: readonly Defect[] = [
     name: 'an asynchronous send is acknowledged before its commit',
     breaks: 'I1',
     scenario: 'crash',
-    file: 'tasks/task-submit.service',
-    edits: [['this.lives.commit(change)', '(void defect.after(400, () => this.lives.commit(change)), defect(true))']],
+    file: 'tasks/run/task-starter',
+    edits: [
+      [
+        'this.changes.commitAndNotify(change)',
+        '(void defect.after(400, () => this.changes.commitAndNotify(change)), defect(true))',
+      ],
+    ],
   },
   {
     name: 'a blocking send is answered before its commit',
     breaks: 'I1',
     scenario: 'crash',
-    file: 'tasks/task-submit.service',
+    file: 'tasks/run/task-starter',
     edits: [['await run.saveFromNow();', 'void defect.after(60, () => run.saveFromNow());']],
   },
   {
     name: 'readers are notified before the commit',
     breaks: 'I3',
     scenario: 'readers',
-    file: 'tasks/lifecycle/live-task',
+    file: 'tasks/lifecycle/task-changes',
     edits: [
       [
-        'this.isLost = !(await this.commit(',
-        'defect(this.deps.feed.tell(task, events)); await defect.after(30, () => undefined); this.isLost = !(await this.commit(',
+        'await this.commitSurely(change)',
+        '(defect(this.feed.notifyReaders(change.task, change.events)), ' +
+          'await defect.after(30, () => undefined), await this.commitSurely(change))',
       ],
     ],
   },
@@ -66,7 +72,7 @@ export const taskDefects: readonly Defect[] = [
     breaks: 'I3',
     scenario: 'readers',
     file: 'tasks/lifecycle/task.lifecycle',
-    edits: [['isFolded: false, seq: task.seq + 1', 'isFolded: false, seq: defect(task.seq + 2)']],
+    edits: [['artifacts, seq: task.seq + 1', 'artifacts, seq: defect(task.seq + 2)']],
   },
   {
     name: 'a reader that resumes misses one event',
@@ -86,7 +92,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'another payload under a key is accepted as the first one',
     breaks: 'I4',
     scenario: 'keys',
-    file: 'tasks/task-submit.service',
+    file: 'tasks/earlier-messages',
     edits: [['found.payloadHash !== key.payloadHash', 'defect(false)']],
   },
   {
@@ -95,12 +101,10 @@ export const taskDefects: readonly Defect[] = [
     scenario: 'ends',
     file: 'tasks/storage/task-writer',
     edits: [
-      ['r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch', "${defect('r.from_seq > 0')}"],
+      ['and t.seq = r.from_seq', "${defect('')}"],
+      ['and t.lease_epoch = r.from_epoch', ''],
       ["and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')", ''],
-      [
-        'where r.task_id in (select id from ok) returning',
-        'where r.task_id in (select id from ok) on conflict do nothing returning',
-      ],
+      ['where r.task_id in (select id from ok)', 'where r.task_id in (select id from ok) on conflict do nothing'],
     ],
   },
   {
@@ -114,7 +118,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'a report of a holder that lost the task is accepted',
     breaks: 'I8',
     scenario: 'ends',
-    file: 'tasks/external/executions',
+    file: 'tasks/external/report-applier',
     edits: [['if (leaseEpoch === epoch && !isOver)', 'if (defect(true))']],
   },
 ];

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../support/gateway/eventually.js';
 import { times, words, type Scenario } from './scenario.js';
+import { eventRows } from '../../support/gateway/event-rows.js';
 
 const rounds = 8;
 
@@ -29,7 +30,7 @@ export const bellScenarios: readonly Scenario[] = [
       // The events are: task, working, question, answer, artifact, end.
       const gaps = await rows.sql<{ seq: number; ms: number }>(
         `select seq, (extract(epoch from lead(at) over (partition by task_id order by seq) - at) * 1000)::int as ms
-         from a2a_task_events where task_id = any($1)`,
+         from ${eventRows} where task_id = any($1)`,
         [ids],
       );
       for (const [seq, what] of [

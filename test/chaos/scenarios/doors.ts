@@ -89,7 +89,11 @@ async function staleReport({ scene, a, b }: Stage): Promise<void> {
   const taskId = first.task.id as string;
   // After the answer, the process records the hand-out and sets the lease again. So the statement repeats until it
   // finds the row; the task may also have ended before.
-  const lose = `update a2a_tasks set lease_until = now() - interval '1 second' where id = $1 and lease_owner is null returning id`;
+  const lose = `
+    update a2a_tasks
+    set lease_until = now() - interval '1 second'
+    where id = $1 and lease_owner is null
+    returning id`;
   for (let attempt = 0; attempt < 50 && (await rows.sql(lose, [taskId])).length === 0; attempt++) await sleep(20);
   const next = (await lease())?.body;
   // Another worker may have leased the task first, and `next` is then another task with an unrelated epoch.

@@ -1,5 +1,5 @@
 import type { Scene } from '../scene.js';
-import type { Slot } from '../fleet.js';
+import type { Slot } from '../processes/fleet.js';
 
 export type ScenarioName =
   | 'bells'

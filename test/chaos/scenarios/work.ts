@@ -21,7 +21,9 @@ export const workScenarios: readonly Scenario[] = [
       const running = await eventually(
         () =>
           rows.sql(
-            `select id, lease_owner as owner, lease_epoch as epoch from a2a_tasks where agent_name = 'strides' and seq >= 3 and lease_owner is not null`,
+            `select id, lease_owner as owner, lease_epoch as epoch
+             from a2a_tasks
+             where agent_name = 'strides' and seq >= 3 and lease_owner is not null`,
           ),
         (tasks) => tasks.length === 3,
       );
@@ -30,7 +32,9 @@ export const workScenarios: readonly Scenario[] = [
       history.faults.push(fault);
       a.freeze();
       await rows.sql(
-        `select pg_terminate_backend(l.pid) from pg_locks l where l.locktype = 'advisory' and l.objid = $1::bigint::oid`,
+        `select pg_terminate_backend(l.pid)
+         from pg_locks l
+         where l.locktype = 'advisory' and l.objid = $1::bigint::oid`,
         [running[0].owner],
       );
       const since = Date.now();
@@ -85,7 +89,9 @@ export const workScenarios: readonly Scenario[] = [
       await callers.alpha.send({ agent: 'longest', payload: words() });
       await sleep(6_700);
       const [lease] = await rows.sql<{ age: number }>(
-        `select (15000 - extract(epoch from min(lease_until) - now()) * 1000)::int as age from a2a_tasks where agent_name = 'longest' and status_state = 'working'`,
+        `select (15000 - extract(epoch from min(lease_until) - now()) * 1000)::int as age
+         from a2a_tasks
+         where agent_name = 'longest' and status_state = 'working'`,
       );
       history.measures.push({ invariant: 'I8', what: 'age of a lease in ms', value: lease?.age ?? NaN, most: 6_000 });
     },

@@ -18,7 +18,8 @@ describe('a client that is connected by its snippet', () => {
     const { text } = snippetFor('a2a-sdk', `${gateway.url}/mcp`, isGiven ? gateway.token : undefined);
     const use = `
       const { SendMessageRequest } = await import('@a2a-js/sdk');
-      console.log(JSON.stringify(await client.sendMessage(SendMessageRequest.fromJSON({ message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'over the snippet' }] } }))));`;
+      const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'over the snippet' }] };
+      console.log(JSON.stringify(await client.sendMessage(SendMessageRequest.fromJSON({ message }))));`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', `${text}\n${use}`], {
       env: { PATH: process.env.PATH, ...(!isGiven && { RIALTO_TOKEN: gateway.token }) },
     });

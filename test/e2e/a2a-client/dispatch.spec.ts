@@ -200,7 +200,7 @@ describe('dispatch: steps of workflows', () => {
       expect([...typescript.requests, ...python.requests]).toEqual([]);
     });
 
-    it('excludes an agent that a policy forbids to call, with the reason, and does not name hidden agents', async () => {
+    it('excludes an agent that a policy forbids to call, with the reason, and names no hidden agents', async () => {
       const save = async (name: string, action: string, resource: string) =>
         gateway.call('POST', '/api/policies', {
           name,

@@ -31,7 +31,7 @@ describe('AN-61 the lineage of delegated calls', () => {
     for (const agent of Object.values(agents)) agent.requests.length = 0;
   });
 
-  const opened = (header: string): SealedLineage => seal.open(header) as SealedLineage;
+  const opened = (header: string): SealedLineage => seal.openLineage(header) as SealedLineage;
   const tool = (slug: string, lineage?: string, more: Record<string, string> = {}) =>
     gateway.call(
       'POST',
@@ -54,16 +54,20 @@ describe('AN-61 the lineage of delegated calls', () => {
   it('lists the agents of a call, and a circle is refused before a request is sent', async () => {
     await tool('agent_a');
     const fromA = given(agents.a);
-    expect(seal.open(fromA)).toEqual({ depth: 1, path: [agents.a.url], deadlineAt: expect.any(Number) });
+    expect(seal.openLineage(fromA)).toEqual({ depth: 1, path: [agents.a.url], deadlineAt: expect.any(Number) });
     expect((await tool('agent_b', fromA)).body.result.structuredContent).toEqual({ ok: true });
     const fromB = given(agents.b);
-    expect(seal.open(fromB)).toMatchObject({ depth: 2, path: [agents.a.url, agents.b.url] });
+    expect(seal.openLineage(fromB)).toMatchObject({ depth: 2, path: [agents.a.url, agents.b.url] });
     expect(opened(fromB).deadlineAt).toBe(opened(fromA).deadlineAt);
     const circle = await tool('agent_a', fromB);
     expect(circle.body.error.data.code).toBe('loop_detected');
     expect(agents.a.requests).toHaveLength(1);
     const [row] = await gateway.sql(
-      `select event->>'outcome' as outcome, event->'error'->>'code' as code from audit_events where event->>'verb' = 'agent_a.work' order by at desc limit 1`,
+      `select event->>'outcome' as outcome, event->'error'->>'code' as code
+       from audit_events
+       where event->>'verb' = 'agent_a.work'
+       order by at desc
+       limit 1`,
     );
     expect(row).toEqual({ outcome: 'failed', code: 'loop_detected' });
   });
@@ -85,7 +89,7 @@ describe('AN-61 the lineage of delegated calls', () => {
       'of a lower depth',
       (header) => header.replace(/\.[^.]*\./, `.${Buffer.from('{"depth":0,"path":[]}').toString('base64url')}.`),
     ],
-    ['of another deployment, and changed', () => foreignSeal.seal({ depth: 1, path: [] }).slice(0, -1) + '='],
+    ['of another deployment, and changed', () => foreignSeal.sealLineage({ depth: 1, path: [] }).slice(0, -1) + '='],
     ['empty', () => ''],
     ['not a lineage', () => 'none'],
   ])('fails closed at every door when it is %s', async (_, spoil) => {
@@ -105,9 +109,9 @@ describe('AN-61 the lineage of delegated calls', () => {
   });
 
   it('of another deployment is ignored: the call begins a new lineage with the depth of its plain header', async () => {
-    const theirs = foreignSeal.seal({ depth: 1, path: [agents.a.url] });
+    const theirs = foreignSeal.sealLineage({ depth: 1, path: [agents.a.url] });
     expect((await tool('agent_a', theirs)).body.result.structuredContent).toEqual({ ok: true });
-    expect(seal.open(given(agents.a))).toMatchObject({ depth: 1, path: [agents.a.url] });
+    expect(seal.openLineage(given(agents.a))).toMatchObject({ depth: 1, path: [agents.a.url] });
     expect((await send(theirs)).body.result.task.id).toEqual(expect.any(String));
     const deep = await tool('agent_b', theirs, { [depthHeader]: '3' });
     expect(JSON.stringify(deep.body)).toContain('loop_detected');
@@ -115,7 +119,7 @@ describe('AN-61 the lineage of delegated calls', () => {
   });
 
   it('a call without a waiting caller is not begun', async () => {
-    const late = seal.seal({ depth: 1, path: ['x'], deadlineAt: Date.now() - 1 });
+    const late = seal.sealLineage({ depth: 1, path: ['x'], deadlineAt: Date.now() - 1 });
     expect(JSON.stringify((await tool('agent_a', late)).body)).toContain('no time left');
     expect(agents.a.requests).toHaveLength(0);
   });
@@ -178,7 +182,7 @@ describe('AN-61 the lineage of delegated calls', () => {
   ])(
     'a published agent with a caller that %s is part of it, and is not called on the way to its answer',
     async (_, configuration) => {
-      const before = seal.seal({ depth: 1, path: ['https://far.example'] });
+      const before = seal.sealLineage({ depth: 1, path: ['https://far.example'] });
       const { body } = await send(before, configuration);
       const { id } = body.result.task;
       await eventually(

@@ -47,7 +47,7 @@ describe('signatures of cards', () => {
   beforeAll(() => void (quiet = jest.spyOn(console, 'debug').mockImplementation(() => undefined)));
   afterAll(() => quiet.mockRestore());
 
-  it('C14 of every card are accepted by the official verifier, as sent and as the official resolver reads the card', async () => {
+  it('C14 of every card are accepted by the official verifier, as sent and as the resolver reads it', async () => {
     for (const headers of [{}, { 'a2a-version': '1.0' }] as Record<string, string>[])
       for (const path of [wellKnown, `${wellKnown}?org=default`, '/a2a/kofi@globex/agent.json']) {
         const { body } = await get(path, headers);
@@ -91,10 +91,10 @@ describe('signatures of cards', () => {
     expect((await get('/.well-known/jwks.json', { 'if-none-match': headers.get('etag')! })).status).toBe(304);
   });
 
-  it('continue through a rotation: cards are signed again at once, and older cards verify until their key retires', async () => {
+  it('continue through a rotation: cards are re-signed at once; old ones verify until their key retires', async () => {
     const keys = gateway.gateway.get(SigningKeys);
     const before = (await get(wellKnown)).body;
-    const kid = await keys.rotate(3_600);
+    const kid = await keys.rotateKey(3_600);
     const after = (await get(wellKnown)).body;
     const header = (card: any) => JSON.parse(Buffer.from(card.signatures[0].protected, 'base64url').toString());
     expect(header(after).kid).toBe(kid);
@@ -104,7 +104,7 @@ describe('signatures of cards', () => {
       kid,
       header(before).kid,
     ]);
-    await keys.rotate(0);
+    await keys.rotateKey(0);
     await expect(verify(after)).rejects.toThrow();
     await verify((await get(wellKnown)).body);
   });

@@ -64,7 +64,7 @@ describe('the card of an agent', () => {
     }
   });
 
-  it('RI-11 RI-13 RY-10 has these members, with flags for the available features, and is signed by the gateway', async () => {
+  it('RI-11 RI-13 RY-10 has these members, with flags for available features, and is signed', async () => {
     const url = `${gateway.url}/a2a/agents/kofi`;
     const { body } = await get(wellKnown, { 'a2a-version': '1.0' });
     expect(body).toEqual({
@@ -137,7 +137,7 @@ describe('the card of an agent', () => {
     }
   });
 
-  it('RI-09 is found by name@org and by its handle in every org, by its bare name in the org of the credential, else in default', async () => {
+  it("RI-09 is found by name@org and handle everywhere, by bare name in the credential's org or default", async () => {
     const descriptionOf = async (name: string, token: string | null = null) =>
       (await get(`/a2a/agents/${name}${wellKnown}`, {}, token)).body.description;
     expect(await descriptionOf('kofi')).toBe('Answers.');
@@ -151,26 +151,50 @@ describe('the card of an agent', () => {
       expect((await get(`/a2a/${name}/agent.json`)).status).toBe(404);
   });
 
-  it('N10 RI-13 are called verified by a handle with a domain of their org as host, and only there', async () => {
+  it('N10 RI-13 a handle with a host is one agent in the deployment, verified for the owner of the host', async () => {
     const handle = 'shared@beta.example';
     const identityOf = async (path: string) => (await get(path)).body.capabilities.extensions[0].params;
-    await publish({ name: 'squatter', handle });
-    await publish({ name: 'owner', handle, description: 'Of the owner.' }, globex);
+    const agent = (name: string) => ({ name, handle, description: 'x', executor: { kind: 'echo' }, a2a_enabled: true });
+    const attempt = (name: string, token?: string) => gateway.call('POST', '/api/a2a/published', agent(name), token);
+    await publish({ name: 'squatter', handle }, globex);
     const unowned = { trustTier: 2, handle, verified: false };
-    expect(await identityOf(`/a2a/agents/squatter${wellKnown}`)).toEqual(unowned);
-    expect(await identityOf(`/a2a/agents/owner@globex${wellKnown}`)).toEqual(unowned);
-    expect((await get(`/a2a/${handle}/agent.json`)).body.name).toBe('squatter');
-    await gateway.call('PUT', '/api/orgs/globex/domains', { domains: ['beta.example'] });
+    expect(await identityOf(`/a2a/agents/squatter@globex${wellKnown}`)).toEqual(unowned);
+    for (const token of [null, globex, gateway.token])
+      expect((await get(`/a2a/${handle}/agent.json`, {}, token)).body.name).toBe('squatter');
+    const taken = await attempt('second');
+    expect([taken.status, taken.body.detail]).toEqual([
+      409,
+      'another agent of this deployment already has the handle "shared@beta.example"',
+    ]);
+    await publish({ name: 'second' });
+    expect((await gateway.call('PATCH', '/api/a2a/published/second', { handle })).status).toBe(409);
+    await gateway.call('DELETE', '/api/a2a/published/second');
+    const race = await Promise.all(
+      [gateway.token, globex].map((token, index) =>
+        gateway.call('POST', '/api/a2a/published', { ...agent(`race-${index}`), handle: 'race@beta.example' }, token),
+      ),
+    );
+    expect(race.map(({ status }) => status).sort()).toEqual([201, 409]);
+
+    await gateway.call('PUT', '/api/orgs/default/domains', { domains: ['beta.example'] });
+    expect((await attempt('owner')).status).toBe(201);
     const found = await eventually(
       () => get(`/a2a/${handle}/agent.json`),
       ({ body }) => body.name === 'owner',
     );
     expect(found.body.capabilities.extensions[0].params).toEqual({ ...unowned, verified: true });
-    expect((await get('/a2a/kofi@beta.example/agent.json')).body.description).toBe('Of globex.');
-    expect(await identityOf(`/a2a/agents/squatter${wellKnown}`)).toEqual(unowned);
-    await gateway.call('PUT', '/api/orgs/globex/domains', { domains: [] });
-    await gateway.call('DELETE', '/api/a2a/published/squatter');
-    await gateway.call('DELETE', '/api/a2a/published/owner', undefined, globex);
+    expect(await identityOf(`/a2a/agents/squatter@globex${wellKnown}`)).toEqual(unowned);
+    const foreign = await gateway.call(
+      'POST',
+      '/api/a2a/published',
+      { ...agent('third'), handle: 'other@beta.example' },
+      globex,
+    );
+    expect([foreign.status, foreign.body.detail]).toEqual([409, 'handle: "beta.example" belongs to another org']);
+    await gateway.call('PUT', '/api/orgs/default/domains', { domains: [] });
+    for (const name of ['owner', 'race-0']) await gateway.call('DELETE', `/api/a2a/published/${name}`);
+    for (const name of ['squatter', 'race-1'])
+      await gateway.call('DELETE', `/api/a2a/published/${name}`, undefined, globex);
   });
 
   it('RI-09 may have a handle with another host', async () => {
@@ -250,7 +274,7 @@ describe('caching of cards', () => {
 });
 
 describe('the card of the service', () => {
-  it('RE-78 RE-79 has with ?org= the published skills of an org, is never cached, and is 404 without skills', async () => {
+  it('RE-78 RE-79 has with ?org= the published skills of an org, is not cached, and 404 without skills', async () => {
     const { status, headers, body } = await get(`${wellKnown}?org=default`);
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
     expect(body).toMatchObject({ name: 'Default', skills: openSkills, url: `${gateway.url}/a2a` });
@@ -266,7 +290,7 @@ describe('the card of the service', () => {
     await change('newer', { publishToCard: false });
   });
 
-  it('AN-01 is the card of the default agent, first of the org of the credential, else the card of the gateway', async () => {
+  it('AN-01 is the card of the default agent, first of the org of the credential, else of the gateway', async () => {
     const nameFor = async (token: string | null = null) => (await get(wellKnown, {}, token)).body.name;
     const set = (org: string, defaultAgent: string | null) =>
       gateway.call('PATCH', `/api/orgs/${org}`, { defaultAgent });

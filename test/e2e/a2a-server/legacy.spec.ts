@@ -146,14 +146,16 @@ describe('older callers', () => {
       { colour: 'red', nested: [{ deep: { size: 1 } }] },
     ]);
     const rows = await gateway.sql(
-      'select t::text, (select json_agg(e)::text from a2a_task_events e where task_id = t.id) as e from a2a_tasks t where id = $1',
+      `select t::text, (select json_agg(e)::text from a2a_task_events e where task_id = t.id) as e
+       from a2a_tasks t
+       where id = $1`,
       [task.id],
     );
     expect(JSON.stringify(rows)).not.toContain('canary');
   });
 
   describe('the run view', () => {
-    it('RY-14 RY-16 RY-17 RY-18: async_mode answers the envelope; a poll of the run returns it flat and complete', async () => {
+    it('RY-14 RY-16 RY-17 RY-18: async_mode answers the envelope; a poll returns it flat and complete', async () => {
       const envelope = await rpc(gateway, 'message/send', say('hello', { async_mode: true }));
       expect(envelope).toMatchObject({ kind: 'task', id: expect.any(String), agent_name: 'echo', run_id: envelope.id });
       // (N12) the status of the run, and the Task beside it
@@ -261,8 +263,10 @@ describe('older callers', () => {
       const [echo] = await gateway.sql(`select id, org_id from published_agents where name = 'echo'`);
       const history = [{ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'lost' }], taskId: id, contextId: 'c' }];
       await gateway.sql(
-        `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, next_at)
-         values ($1, $2, $3, 'echo', 'c', 'user:lost', '{"kind":"user","id":"lost","role":"member","groups":[]}', 'submitted', now(), $4, '[]', 1, 1, now())`,
+        `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state,
+           status_timestamp, history, artifacts, seq, folded_seq, next_at)
+         values ($1, $2, $3, 'echo', 'c', 'user:lost', '{"kind":"user","id":"lost","role":"member","groups":[]}',
+           'submitted', now(), $4, '[]', 1, 1, now())`,
         [id, echo.org_id, echo.id, JSON.stringify(history)],
       );
       await wake({ taskId: id }, sign(id));

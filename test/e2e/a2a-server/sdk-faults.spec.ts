@@ -8,6 +8,7 @@ import { SseStreams } from '../../../src/platform/http/streams/sse-streams.js';
 import { openStream, publish, rpc, rpcCall, rpcError, rpcStream, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { eventRows } from '../../support/gateway/event-rows.js';
 
 const rest = '/a2a/agents/echo';
 const v03 = { 'A2A-Version': '0.3' };
@@ -46,7 +47,7 @@ describe('a fault of the official server that Rialto does not have', () => {
     data.flatMap((detail: any) => (detail.fieldViolations ?? []).map(({ field }: any) => field));
   const events = (id: string) =>
     gateway.sql<{ seq: number; terminal: boolean }>(
-      'select seq, terminal from a2a_task_events where task_id = $1 order by seq',
+      `select seq, terminal from ${eventRows} where task_id = $1 order by seq`,
       [id],
     );
 
@@ -124,7 +125,7 @@ describe('a fault of the official server that Rialto does not have', () => {
     expect(get.body).toHaveProperty('totalSize');
   });
 
-  it('6: an invalid request is -32600, a notification gets no answer, and reasons are those of the specification', async () => {
+  it('6: an invalid request is -32600, a notification gets no answer, and reasons are as specified', async () => {
     const post = (body: unknown) => gateway.call('POST', rest, body);
     for (const body of [
       [{ jsonrpc: '2.0', id: 1, method: 'GetTask' }],
@@ -217,7 +218,8 @@ describe('a fault of the official server that Rialto does not have', () => {
 
   it('13: a REST cancel keeps its metadata, and an unknown route answers JSON', async () => {
     const text =
-      'forbid(principal, action == Action::"task_cancel", resource) when { context.input.hasTag("why") && context.input.getTag("why") == "whim" };';
+      'forbid(principal, action == Action::"task_cancel", resource) ' +
+      'when { context.input.hasTag("why") && context.input.getTag("why") == "whim" };';
     expect((await gateway.call('POST', '/api/policies', { name: 'no whims', text })).status).toBe(201);
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('paint') }, { agent: 'asks' });
     const path = `/a2a/agents/asks/tasks/${task.id}:cancel`;
@@ -306,7 +308,7 @@ describe('a fault of the official server that Rialto does not have, in the strea
     server = createServer((request, response) => {
       const stream = new EventStream(response);
       streams.hold(ctx, stream);
-      stream.open();
+      stream.writeHead();
       stream.write(': open\n\n');
       if (request.url !== '/flood') return;
       void (async () => {

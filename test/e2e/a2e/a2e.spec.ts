@@ -41,7 +41,7 @@ describe('A2E messages by POST', () => {
   const servers = async (payload: object = {}) => (await say('mcp/server/list/req', payload)).servers;
 
   describe('servers', () => {
-    it('AE-02 AE-15 AE-58 a server is registered by message, after a connection, and returned with all its fields', async () => {
+    it('AE-02 AE-15 AE-58 a message connects and registers a server, and returns all its fields', async () => {
       const one = await started('websocket');
       const request = message('mcp/server/register/req', { server_id: 'files', name: 'Files', url: one.url });
       const before = Date.now() / 1_000;
@@ -215,7 +215,7 @@ describe('A2E messages by POST', () => {
       expect((await say('mcp/resource/read/req', { uri: 'a://x' })).error.code).toBe('mcp_resource_not_found');
     });
 
-    it('AE-09 AE-10 AE-30 AE-53 prompts are listed over all servers, and filled in by the first server that has one', async () => {
+    it('AE-09 AE-10 AE-30 AE-53 prompts are listed over all servers, and filled in by the first with one', async () => {
       await register(await shelf('a://x', []), 'a');
       await register(await shelf('b://x', []), 'b');
       const { prompts } = await say('mcp/prompt/list/req');
@@ -309,7 +309,7 @@ describe('A2E messages by POST', () => {
       });
     });
 
-    it('AE-72 AE-73 AE-75 one of several servers is chosen by strategy; an unknown strategy or tool is named in the error', async () => {
+    it('AE-72 AE-73 AE-75 a strategy chooses among servers; an error names the unknown strategy or tool', async () => {
       for (const id of ['a', 'b']) await register(await started(), id);
       const called = async (more: object) => (await say('mcp/call_tool', { tool: 'echo', ...more })).server_id;
       expect([await called({}), await called({ strategy: 'first' })]).toEqual(['a', 'a']);
@@ -336,7 +336,7 @@ describe('A2E messages by POST', () => {
       });
     });
 
-    it('AE-27 AE-31 a connection that breaks during a call is a transport error, and then its server is unavailable', async () => {
+    it('AE-27 AE-31 a connection that breaks in a call is a transport error; its server is unavailable', async () => {
       const one = await started('websocket');
       one.add('breaks', () => one.down().then(() => new Promise(() => {})));
       await register(one, 'own');

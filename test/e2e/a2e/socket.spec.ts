@@ -340,7 +340,7 @@ describe('A2E on a WebSocket', () => {
       expect(await refusal('/nowhere', { authorization })).toBe(404);
     });
 
-    it('a request with an HTTP/2 upgrade is served as HTTP/1.1, with its body, and the connection stays open', async () => {
+    it('a request with HTTP/2 upgrade is served as HTTP/1.1, with its body; the connection stays open', async () => {
       const { port, hostname } = new URL(gateway.url);
       const socket = connect(Number(port), hostname);
       const body = JSON.stringify(message('mcp/server/list/req'));

@@ -1,5 +1,5 @@
 import { createPublicKey, verify as verifies } from 'node:crypto';
-import { AuditAnchor } from '../../../src/audit/audit-anchor.js';
+import { AuditAnchor } from '../../../src/audit/anchors/audit-anchor.js';
 import { AuditCheckpoints } from '../../../src/audit/audit-checkpoints.js';
 import { canonicalJson } from '../../../src/kernel/canonical-json.js';
 import { Metrics } from '../../../src/platform/telemetry/metrics.js';

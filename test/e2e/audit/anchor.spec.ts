@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AuditAnchor } from '../../../src/audit/audit-anchor.js';
+import { AuditAnchor } from '../../../src/audit/anchors/audit-anchor.js';
 import { AuditCheckpoints } from '../../../src/audit/audit-checkpoints.js';
 import { AuditRetention } from '../../../src/audit/audit.retention.js';
 import { chainHash, genesisHash } from '../../../src/audit/chain.js';
@@ -54,7 +54,8 @@ const linesOf = (file: string): string[] => readFileSync(file, 'utf8').split('\n
 const cutBehind = (org: string, number: number, last = number): string[] => {
   const end = `(select sequence from audit_checkpoints where org_id = '${org}' and number = ${number})`;
   return [
-    `delete from audit_events where id in (select event_id from audit_chain where org_id = '${org}' and sequence > ${end})`,
+    `delete from audit_events
+     where id in (select event_id from audit_chain where org_id = '${org}' and sequence > ${end})`,
     `delete from audit_chain where org_id = '${org}' and sequence > ${end}`,
     `delete from audit_checkpoints where org_id = '${org}' and number > ${last}`,
   ];
@@ -126,7 +127,10 @@ describe('X3.1 events that are deleted together with their checkpoints', () => {
 
   it('are detected: an edited event with new hashes and deleted checkpoints', async () => {
     const events = await gateway.sql<{ id: string; event: Record<string, unknown> }>(
-      'select e.id, e.event from audit_chain c join audit_events e on e.id = c.event_id where c.org_id = $1 order by c.sequence',
+      `select e.id, e.event
+       from audit_chain c join audit_events e on e.id = c.event_id
+       where c.org_id = $1
+       order by c.sequence`,
       [acme],
     );
     let hash = genesisHash;
@@ -263,8 +267,10 @@ describe('retention of anchored events', () => {
     await act(gateway, name);
     await tamper(gateway, [
       `update audit_events e set at = past.at, event = jsonb_set(event, '{at}', to_jsonb(past.text)) from (
-         select id, at - interval '40 days' as at, to_char((at - interval '40 days') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text
-         from audit_events) past where past.id = e.id and exists (select from audit_pending p where p.event_id = e.id)`,
+         select id, at - interval '40 days' as at,
+           to_char((at - interval '40 days') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text
+         from audit_events) past
+       where past.id = e.id and exists (select from audit_pending p where p.event_id = e.id)`,
     ]);
     await checkpoint(gateway, undefined);
   };
@@ -323,9 +329,10 @@ describe('retention of anchored events', () => {
     const [head] = await gateway.sql('select sequence::int, hash from audit_chain order by sequence limit 1');
     const at = '2025-01-01T00:00:00.000Z';
     const { kid, sign } = await gateway.gateway.get(SigningKeys).current();
+    const signatureOf = (hash: string): string => sign(statementBytes({ orgId, sequence: head.sequence, hash, at }));
     const insert = (hash: string): string =>
       `insert into audit_checkpoints (org_id, sequence, hash, at, kid, signature)
-       values ('${orgId}', ${head.sequence}, '${hash}', '${at}', '${kid}', '${sign(statementBytes({ orgId, sequence: head.sequence, hash, at }))}')`;
+       values ('${orgId}', ${head.sequence}, '${hash}', '${at}', '${kid}', '${signatureOf(hash)}')`;
     await tampered(gateway, [insert(head.hash)], async () =>
       expect(await verify()).toMatchObject({ verdict: 'intact' }),
     );

@@ -11,6 +11,7 @@ interface Shown {
   type: string;
   at: string;
   sessionId?: string;
+  personal?: { opened: string[]; erased: boolean };
   chain: { sequence: number; prevHash: string; hash: string };
 }
 
@@ -26,13 +27,26 @@ async function allEvents(gateway: TestGateway, query = '', limit = 500, token?: 
   return found;
 }
 
+/** Returns an event as it is stored and hashed: without the personal facts that were opened for the list. */
+function storedOf({ chain: _chain, personal, ...event }: Shown): object {
+  const stored = structuredClone(event);
+  for (const pointer of personal?.opened ?? []) {
+    const names = pointer.slice(1).split('/');
+    const last = names.pop()!;
+    const parent = names.reduce<any>((member, name) => member[name], stored);
+    delete parent[last];
+  }
+  return stored;
+}
+
 /** Verifies the chain with the list of events alone. Throws at the first invalid event. */
 function recompute(shown: readonly Shown[]): number {
   let prevHash = '0'.repeat(64);
   const inOrder = [...shown].sort((a, b) => a.chain.sequence - b.chain.sequence);
-  for (const [index, { chain, ...event }] of inOrder.entries()) {
+  for (const [index, event] of inOrder.entries()) {
+    const { chain } = event;
     const hash = createHash('sha256')
-      .update(canonicalJson(event) + prevHash)
+      .update(canonicalJson(storedOf(event)) + prevHash)
       .digest('hex');
     expect(chain).toEqual({ sequence: index + 1, prevHash, hash });
     prevHash = hash;
@@ -88,8 +102,11 @@ describe('the audit', () => {
     await verify(one, globex);
     await one.gateway.get(AuditCheckpoints).sweep();
     const unsigned = await one.sql(
-      `select c.org_id from audit_chain c group by 1
-       having max(c.sequence) > coalesce((select max(p.sequence) from audit_checkpoints p where p.org_id = c.org_id), 0)`,
+      `select c.org_id
+       from audit_chain c
+       group by 1
+       having max(c.sequence) > coalesce(
+         (select max(p.sequence) from audit_checkpoints p where p.org_id = c.org_id), 0)`,
     );
     // Other orgs continue to write; this one is at rest.
     const [{ id }] = (await one.sql(`select id from orgs where slug = 'globex'`)) as [{ id: string }];
@@ -97,7 +114,7 @@ describe('the audit', () => {
     expect((await verify(one, globex)).valid).toBe(true);
   });
 
-  it('RE-41 each call has one event, allowed, denied or failed; reads are not audited; arguments are never in it', async () => {
+  it('RE-41 each call has one event without arguments, allowed, denied or failed; reads have none', async () => {
     const before = (await allEvents(one)).length;
     await invoke(one, { text: 'canary-in-an-argument' });
     await one.rpc('tools/list');
@@ -209,7 +226,10 @@ describe('RE-84 a changed audit is detected', () => {
   const at = (sequence: number) => `(select event_id from audit_chain where sequence = ${sequence})`;
   const swap = (column: string) =>
     `update audit_chain set ${column} = case sequence when 3 then b.four else b.three end
-     from (select max(${column}::text) filter (where sequence = 3) as three, max(${column}::text) filter (where sequence = 4) as four from audit_chain) b
+     from (
+       select max(${column}::text) filter (where sequence = 3) as three,
+         max(${column}::text) filter (where sequence = 4) as four
+       from audit_chain) b
      where sequence in (3, 4)`;
 
   it.each([
@@ -243,7 +263,9 @@ describe('RE-84 a changed audit is detected', () => {
   });
 
   it('an event inserted beside the chain, and the last link removed', async () => {
-    const insert = `insert into audit_events (id, org_id, at, type, event) select gen_random_uuid(), org_id, at, type, event from audit_events limit 1`;
+    const insert = `
+      insert into audit_events (id, org_id, at, type, event)
+      select gen_random_uuid(), org_id, at, type, event from audit_events limit 1`;
     await tamper([insert]);
     expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({
       valid: false,
@@ -283,10 +305,13 @@ describe('RE-84 a changed audit is detected', () => {
 
   it('P5 a checkpoint with a missing key is not a change', async () => {
     // The next checkpoint contains the key of the line before, so only the key of the last checkpoint may be replaced.
-    const lastKid = `update audit_checkpoints set kid = 'other' where number = (select max(number) from audit_checkpoints)`;
+    const lastKid = `
+      update audit_checkpoints set kid = 'other'
+      where number = (select max(number) from audit_checkpoints)`;
     await tamper([
       `do $$ begin
-         perform pg_advisory_xact_lock(hashtextextended('audit:' || org_id::text, 0)) from (select distinct org_id from audit_checkpoints) p;
+         perform pg_advisory_xact_lock(hashtextextended('audit:' || org_id::text, 0))
+           from (select distinct org_id from audit_checkpoints) p;
          ${lastKid};
        end $$`,
     ]);

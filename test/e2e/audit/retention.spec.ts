@@ -17,7 +17,9 @@ describe('retention of the audit', () => {
     await rialto.sql('alter table audit_events disable trigger all');
     await rialto.sql(
       `update audit_events e set at = past.at, event = jsonb_set(event, '{at}', to_jsonb(past.text)) from (
-         select id, at - interval '40 days' as at, to_char((at - interval '40 days') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text from audit_events
+         select id, at - interval '40 days' as at,
+           to_char((at - interval '40 days') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text
+         from audit_events
        ) past where past.id = e.id and e.event->>'verb' = $1`,
       [verb],
     );
@@ -39,7 +41,9 @@ describe('retention of the audit', () => {
 
     await rialto.sql(`alter table audit_checkpoints disable trigger all`);
     await rialto.sql(
-      `update audit_checkpoints set sequence = sequence + 1, hash = (select hash from audit_chain order by sequence limit 1) where cut`,
+      `update audit_checkpoints
+       set sequence = sequence + 1, hash = (select hash from audit_chain order by sequence limit 1)
+       where cut`,
     );
     await expect(verify()).resolves.toMatchObject({ valid: false });
   });

@@ -157,9 +157,8 @@ describe('remote work that outlives its call', () => {
     const { error } = await ask(taskId);
     const row = await rowOf(taskId);
     expect(error.code).toBe(-32204);
-    expect(error.message).toBe(
-      `upstream said no to [redacted] [code: remote_task_failed; request: ${row.request_id}; continuation: ${row.id}; downstream task: stub-task-1]`,
-    );
+    const ids = `request: ${row.request_id}; continuation: ${row.id}; downstream task: stub-task-1`;
+    expect(error.message).toBe(`upstream said no to [redacted] [code: remote_task_failed; ${ids}]`);
     expect(JSON.stringify([error, await taskOf(taskId), row])).not.toContain('abcdefghijklmnop');
     expect(row.status).toBe('completed');
   });
@@ -211,9 +210,9 @@ describe('remote work that outlives its call', () => {
       ({ status }) => status === 'pending',
     );
     await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [taskId]);
-    const { TaskRunner } = await import('../../../src/tasks/run/task.runner.js');
-    const runner = gateway.gateway.get(TaskRunner);
-    await Promise.all(Array.from({ length: 10 }, () => runner.begin(taskId as never)));
+    const { TaskClaimer } = await import('../../../src/tasks/run/task-claimer.js');
+    const claimer = gateway.gateway.get(TaskClaimer);
+    await Promise.all(Array.from({ length: 10 }, () => claimer.beginTask(taskId as never)));
     expect((await rowOf(taskId)).attempts).toBe(before.attempts + 1);
   });
 
@@ -222,7 +221,8 @@ describe('remote work that outlives its call', () => {
     const { taskId } = await one.handed();
     // The state after a killed process: leased by a process that does not exist.
     await gateway.sql(
-      `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(), lease_epoch = lease_epoch + 1 where id = $1`,
+      `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(),
+         lease_epoch = lease_epoch + 1 where id = $1`,
       [taskId],
     );
     expect((await ask(taskId)).result.structuredContent).toEqual({ found: true });
@@ -243,7 +243,8 @@ describe('remote work that outlives its call', () => {
     expect((await wake(ids[0], theirs!)).status).toBe(401);
     expect((await gateway.call('POST', path, {}, mine)).status).toBe(400);
     await gateway.sql(
-      `update a2a_tasks set next_at = now() + interval '1 hour', lease_owner = null, lease_until = null where id = (select task_id from a2a_continuations where id = $1)`,
+      `update a2a_tasks set next_at = now() + interval '1 hour', lease_owner = null, lease_until = null
+       where id = (select task_id from a2a_continuations where id = $1)`,
       [ids[0]],
     );
     await gateway.sql(`update a2a_continuations set status = 'pending' where id = $1`, [ids[0]]);
@@ -258,7 +259,8 @@ describe('remote work that outlives its call', () => {
     const one = await remote(never);
     const { taskId } = await one.handed();
     await gateway.sql(
-      `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null, lease_epoch = lease_epoch + 1 where id = $1`,
+      `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null,
+         lease_epoch = lease_epoch + 1 where id = $1`,
       [taskId],
     );
     await gateway.sql(`update a2a_continuations set updated_at = now() - interval '1 minute' where task_id = $1`, [
@@ -362,7 +364,9 @@ describe('remote work that outlives its call', () => {
     one.agent.set(async (poll) => {
       known.push(
         await gateway.sql(
-          `select t.memo->>'taskId' as memo, c.status from a2a_tasks t join a2a_continuations c on c.task_id = t.id where c.agent_slug = $1`,
+          `select t.memo->>'taskId' as memo, c.status
+           from a2a_tasks t join a2a_continuations c on c.task_id = t.id
+           where c.agent_slug = $1`,
           [one.slug],
         ),
       );
@@ -373,7 +377,8 @@ describe('remote work that outlives its call', () => {
       `create function dawdle() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return new; end $$`,
     );
     await gateway.sql(
-      `create trigger dawdle before insert on a2a_continuations for each row when (new.agent_slug = '${one.slug}') execute function dawdle()`,
+      `create trigger dawdle before insert on a2a_continuations
+       for each row when (new.agent_slug = '${one.slug}') execute function dawdle()`,
     );
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name });
     await gateway.sql('drop function dawdle cascade');

@@ -86,7 +86,7 @@ describe('remote agents with answers that the database cannot store', () => {
     ]);
   });
 
-  it('(K12) a message is forwarded with its extensions, and with the remote ids of the tasks that it refers to', async () => {
+  it('(K12) a message is forwarded with its extensions and the remote ids of the tasks that it names', async () => {
     const { agent, slug } = await startRemote(
       gateway,
       (it) => it.settle({ state: 'completed', artifacts: [[{ text: 'a' }]] }),

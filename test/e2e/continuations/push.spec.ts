@@ -310,7 +310,7 @@ describe('remote work with an agent that pushes', () => {
     expect(urlOf(undefined, true)).toBeUndefined();
     expect(urlOf('http://inside:3000/', false)).toMatch(/^http:\/\/inside:3000\/api\/a2a\/pushes\/[\w-]{86}$/);
     expect(urlOf('https://gateway.example/', true)).toMatch(/^https:\/\/gateway\.example\/api\/a2a\/pushes\//);
-    expect(tokensOf(vault, 'https://x', true).open(urlOf('https://x', true)!.split('/').at(-1)!)).toEqual(key);
+    expect(tokensOf(vault, 'https://x', true).openToken(urlOf('https://x', true)!.split('/').at(-1)!)).toEqual(key);
   });
 
   it('outside production, the default URL is the address of the gateway', async () => {

@@ -39,7 +39,9 @@ describe('policies during remote work', () => {
       (looks) => looks > 2,
     );
     await gateway.sql(
-      `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(), lease_epoch = lease_epoch + 1 where id = $1`,
+      `update a2a_tasks
+       set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(), lease_epoch = lease_epoch + 1
+       where id = $1`,
       [taskId],
     );
     expect((await askAgain(gateway, taskId)).result.structuredContent).toEqual({ done: true });
@@ -81,7 +83,9 @@ describe('policies during remote work', () => {
     const one = await startRemote(gateway, never);
     const { taskId } = (await call(one, {})).result.structuredContent;
     await gateway.sql(
-      `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', lease_epoch = lease_epoch + 1 where id = $1`,
+      `update a2a_tasks
+       set lease_owner = 7, lease_until = now() + interval '1 hour', lease_epoch = lease_epoch + 1
+       where id = $1`,
       [taskId],
     );
     expect((await gateway.call('DELETE', `/api/a2a/agents/${one.slug}`)).status).toBe(204);

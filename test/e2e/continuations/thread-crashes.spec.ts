@@ -42,7 +42,7 @@ describe('a conversation thread with killed processes', () => {
       (row) => row?.status === 'delivered',
     );
 
-  it('AN-75 kill -9 between send and receipt: the answer is sent again with the same mark, and then not again', async () => {
+  it('AN-75 kill -9 between send and receipt: the answer is sent once more, with the same mark', async () => {
     const remote = await startRemote(home, asyncTask(30, text('the answer')), { capabilities: { streaming: false } });
     sink.script(['hang'], true);
     const { body: answer } = await home.call('POST', '/api/a2a/invoke', body(remote));

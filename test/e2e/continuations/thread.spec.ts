@@ -104,7 +104,8 @@ describe('a conversation thread gets the answer of continued work', () => {
       `create function dies() returns trigger language plpgsql as $$ begin raise exception 'dies'; end $$`,
     );
     await gateway.sql(
-      `create trigger dies before update on thread_answers for each row when (new.status = 'delivered') execute function dies()`,
+      `create trigger dies before update on thread_answers
+       for each row when (new.status = 'delivered') execute function dies()`,
     );
     const { taskId } = await invoke(remote);
     const row = await eventually(
@@ -131,9 +132,9 @@ describe('a conversation thread gets the answer of continued work', () => {
     const [claimed, ...more] = claims.filter((each) => each !== undefined);
     expect([more, await store.claim(id)]).toEqual([[], undefined]);
     await doors.sql('update thread_answers set lease_owner = 7 where id = $1', [id]);
-    expect(await store.claim(id)).toMatchObject({ lease_epoch: claimed!.lease_epoch + 1 });
+    expect(await store.claim(id)).toMatchObject({ leaseEpoch: claimed!.leaseEpoch + 1 });
     const stale = [
-      await store.deliver(claimed!, {}),
+      await store.beginDelivery(claimed!, {}),
       await store.keepReceipt(claimed!, { status: 200 }),
       await store.finish(claimed!),
       await store.bury(claimed!, 'x'),
@@ -142,7 +143,7 @@ describe('a conversation thread gets the answer of continued work', () => {
     expect(await rowOf(taskId, doors)).toMatchObject({ status: 'waiting', payload: null, receipt: null });
   });
 
-  it('AN-77 of two continuations of one thread one owns the progress message, and the other gets it when that one ends', async () => {
+  it('AN-77 one of two continuations of a thread owns the progress message, and the other gets it later', async () => {
     const [first, second] = [
       await startRemote(gateway, never, streamless),
       await startRemote(gateway, never, streamless),

@@ -98,7 +98,8 @@ describe('MCP tools/call: abuse', () => {
 
   it('D13 a policy reads the arguments', async () => {
     const undo = await policy(
-      `forbid(principal, action == Action::"a2a_invoke", resource == Skill::"${deploy}") when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" };`,
+      `forbid(principal, action == Action::"a2a_invoke", resource == Skill::"${deploy}") ` +
+        'when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" };',
     );
     expect((await post(deploy, { branch: 'main' })).body.error.code).toBe(-32003);
     expect((await post('a2a_vercel_ops_deploy', { branch: 'main' })).body.error.code).toBe(-32003);

@@ -98,7 +98,7 @@ describe('MCP tools/call: progress and cancellation', () => {
     }
   });
 
-  it('abuse 25 notifications/cancelled ends the call at its agent; it does not count as a failure of the agent', async () => {
+  it('abuse 25 notifications/cancelled ends the call at its agent; it is no failure of the agent', async () => {
     agent.set(data({ ok: true }));
     await one.rpc('tools/call', tool);
     const before = await outcomes();

@@ -43,9 +43,7 @@ describe('MCP tools/call: events and records', () => {
   const call = (name = canonical, args: unknown = { branch: 'main' }, token?: string) =>
     gateway.rpc('tools/call', { name, arguments: args }, token);
   const audited = async (sessionId: string) =>
-    (await gateway.sql<{ event: any }>('select event from audit_events where session_id = $1', [sessionId])).map(
-      ({ event }) => event,
-    );
+    (await gateway.call('GET', `/api/audit/events?sessionId=${encodeURIComponent(sessionId)}`)).body.items as any[];
   const setTimeoutMs = (timeoutMs: number | null) => gateway.call('PATCH', `/api/a2a/agents/${agentId}`, { timeoutMs });
   /** Queries the database until the rows satisfy the condition. */
   const eventually = async <Row>(ask: () => Promise<Row[]>, enough: (rows: Row[]) => boolean): Promise<Row[]> => {
@@ -162,7 +160,7 @@ describe('MCP tools/call: events and records', () => {
     expect(events.filter(({ phase }) => phase === 'verb-error')).toEqual([]);
   });
 
-  it('RE-32 RE-33 RE-34 RE-35 RE-41 RE-77 permit, forbid, none: each with one audit row, denied calls are not sent', async () => {
+  it('RE-32 RE-33 RE-34 RE-35 RE-41 RE-77 permit, forbid, none: audited once; denied calls are not sent', async () => {
     const alice = await gateway.tokenOf('decided', 'alice', 'admin');
     const mallory = await gateway.tokenOf('decided', 'mallory');
     await gateway.call('POST', '/api/a2a/agents', { url: agent.url, slug: 'counted' }, alice);
@@ -182,18 +180,16 @@ describe('MCP tools/call: events and records', () => {
       expect([error.code, error.data.policies]).toEqual([-32003, ['never']]);
     }
     expect(agent.requests).toHaveLength(1);
-    const rows = await gateway.sql<{ event: any }>(
-      `select event from audit_events where type = 'a2a_invoke' and org_id <> $1 order by at, id`,
-      [orgId],
-    );
-    expect(rows.map(({ event }) => [event.principal.id, event.outcome, event.decision.policies])).toEqual([
+    const { body: page } = await gateway.call('GET', '/api/audit/events?type=a2a_invoke', undefined, alice);
+    const rows = page.items.reverse();
+    expect(rows.map((event: any) => [event.principal.id, event.outcome, event.decision.policies])).toEqual([
       ['alice', 'denied', []],
       ['alice', 'completed', ['alice-only']],
       ['mallory', 'denied', []],
       ['alice', 'denied', ['never']],
       ['alice', 'denied', ['never']],
     ]);
-    const last = await gateway.call('GET', `/api/audit/decisions/${rows[4]!.event.id}`, undefined, alice);
+    const last = await gateway.call('GET', `/api/audit/decisions/${rows[4].id}`, undefined, alice);
     expect(JSON.stringify(last.body)).toContain('never');
   });
 
@@ -250,7 +246,7 @@ describe('MCP tools/call: events and records', () => {
     expect(more).toEqual([]);
     expect(row).toMatchObject({ outcome: 'completed', surface: 'mcp', decision: { allowed: true } });
     expect(row.args).toEqual({ bytes: expect.any(Number), sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
-    const everything = JSON.stringify([await gateway.sql('select event from audit_events'), gateway.log]);
+    const everything = JSON.stringify([row, await gateway.sql('select event from audit_events'), gateway.log]);
     expect(everything).not.toContain('hunter-2-in-arguments');
   });
 

@@ -43,7 +43,7 @@ describe('MCP tools/call: the requests to the agent', () => {
     expect(first).toEqual(second);
   });
 
-  it('RE-12 RE-41 invalid arguments give a result that the model can read; the call is recorded, and the agent gets nothing', async () => {
+  it('RE-12 RE-41 invalid arguments give a result for the model; the call is recorded and not sent', async () => {
     const inputSchema = { type: 'object', required: ['projectId'], properties: { projectId: { type: 'string' } } };
     const agent = await stub({ name: 'Strict', skills: [{ id: 'deploy', inputSchema }] });
     for (const args of [{}, { projectId: 1 }]) {
@@ -52,7 +52,10 @@ describe('MCP tools/call: the requests to the agent', () => {
       expect(result.content[0].text).toContain('projectId');
     }
     expect(agent.requests).toEqual([]);
-    const recorded = `select from audit_events where event->>'verb' = 'strict.deploy' and event->'error'->>'code' = 'invalid_params'`;
+    const recorded = `
+      select
+      from audit_events
+      where event->>'verb' = 'strict.deploy' and event->'error'->>'code' = 'invalid_params'`;
     expect(await gateway.sql(recorded)).toHaveLength(2);
     expect((await call('strict.deploy', { projectId: 'p' })).result.isError).toBeUndefined();
     expect(agent.requests).toHaveLength(1);
@@ -128,11 +131,15 @@ describe('MCP tools/call: the requests to the agent', () => {
     expect(agent.requests[0]!.rawBody).toContain('{"b":null,"c":"✓"}');
   });
 
-  it('agents of the official SDK answer: v1.0, v0.3, and gRPC alone', async () => {
-    for (const start of [startSdkAgentV1, startSdkAgentV03, startSdkGrpcAgent]) {
+  it('RI-01 agents of the official SDK answer: v1.0 and v0.3 over each binding alone', async () => {
+    const starts = [startSdkAgentV1, startSdkAgentV03].flatMap((start) => [
+      () => start(['JSONRPC']),
+      () => start(['HTTP+JSON']),
+    ]);
+    for (const [index, start] of [...starts, startSdkGrpcAgent].entries()) {
       const agent = await start();
       open.push(agent);
-      const { body } = await gateway.call('POST', '/api/a2a/agents', { url: agent.url });
+      const { body } = await gateway.call('POST', '/api/a2a/agents', { url: agent.url, slug: `official_${index}` });
       const tool = body.skills.find(({ id }: { id: string }) => id === 'echo').toolName as string;
       const { result, error } = await call(tool, { said: 'ünïcode ✓', none: null });
       expect(error).toBeUndefined();

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { eraOf } from '../../../src/mcp-bridge/door/era.js';
 import { BatchGate } from '../../../src/mcp-bridge/door/mcp-batch.js';
-import { readMessage } from '../../../src/mcp-bridge/door/mcp-dispatch.js';
+import { readMcpMessage } from '../../../src/mcp-bridge/door/mcp-dispatch.js';
 import type { ShareLimits } from '../../../src/platform/http/shares/shares.js';
 import { UnreadAnswers, watchReader } from '../../../src/mcp-bridge/door/unread-answers.js';
 import { modernRequest } from '../../support/clients/mcp-clients.js';
@@ -113,7 +113,7 @@ describe('MCP: lists and batches that would exhaust the memory', () => {
 
   it('a small answer still fits after a large one does not', () => {
     const gate = new BatchGate(() => undefined, 10);
-    const [one, two] = [readMessage(list(1)), readMessage(list(2))];
+    const [one, two] = [readMcpMessage(list(1)), readMcpMessage(list(2))];
     expect(gate.leave(one, '12345678')).toBe('12345678');
     expect(JSON.parse(gate.leave(two, '123')).error.data.code).toBe('too_large');
     expect(gate.leave(two, '12')).toBe('12');
@@ -219,7 +219,7 @@ describe('MCP: standing streams', () => {
     await upstream.close();
   });
 
-  it('subscriptions of the newest revision count as streams: 50 per principal, and an ended one is not counted', async () => {
+  it('subscriptions of the newest revision count as streams: 50 per principal, without ended ones', async () => {
     const token = await gateway.tokenOf('crowd', 'alice', 'admin');
     const readers = await Promise.all(Array.from({ length: 50 }, () => listen(token)));
     expect(readers.map(({ status }) => status)).toEqual(Array(50).fill(200));
@@ -301,7 +301,7 @@ describe('clients that never read', () => {
         response.write('z'.repeat(full));
       } else {
         response.end('z'.repeat(full));
-        answers.watch(response);
+        answers.watchAnswer(response);
       }
       response.once('close', () => server.emit('gone'));
     });

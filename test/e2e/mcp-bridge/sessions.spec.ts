@@ -36,7 +36,7 @@ describe('MCP: sessions', () => {
   const bound = (session: string, token = bob, at = gateway) =>
     at.call('POST', `/api/mcp/${session}`, request('ping'), token);
 
-  it('RE-80 abuse 40 a session belongs to its principal: it does not exist for others, by header or by URL', async () => {
+  it('RE-80 abuse 40 a session belongs to its principal: for others it does not exist, by header or URL', async () => {
     const session = await open();
     const others = [
       await gateway.tokenOf('default', 'mallory', 'admin'),

@@ -55,7 +55,9 @@ describe('registrations of one member of an org do not affect the others', () =>
       'an endless pattern': [
         { name: 'bad', inputSchema: { ...inputSchema, properties: { a: { type: 'string', pattern: '^(a+)+$' } } } },
       ],
-      'a schema of 20,000 levels': `[{"name":"bad","inputSchema":${'{"type":"object","properties":{"a":'.repeat(20_000)}{}${'}}'.repeat(20_000)}}]`,
+      'a schema of 20,000 levels':
+        `[{"name":"bad","inputSchema":` +
+        `${'{"type":"object","properties":{"a":'.repeat(20_000)}{}${'}}'.repeat(20_000)}}]`,
       'a name of 100,000 letters': [{ name: 'x'.repeat(100_000), inputSchema }],
       "names of other servers' tools": [
         { name: 'good__echo', inputSchema },

@@ -108,7 +108,7 @@ describe('Bull Board', () => {
     await board.jobsOf(tasks, 'failed', id);
   });
 
-  it('shows each failed attempt of a delivery; retry and promote try again at once, and remove changes no row', async () => {
+  it('shows each failed attempt of a delivery; retry and promote try at once, and remove changes no row', async () => {
     sink.script([503], true);
     const id = await send('echo', { url: `${sink.url}/hook?key=canary`, token: 'canary-token' });
     const [first] = await board.jobsOf(hooks, 'failed', id);

@@ -231,7 +231,7 @@ describe('rialto, next to a running gateway', () => {
     );
   });
 
-  it('(P18) doctor fails for a wrong key, a wrong token, a silent gateway and a wrong setting, and names the cause', async () => {
+  it('(P18) doctor fails for a wrong key, token or setting and for a silent gateway, and names the cause', async () => {
     await rialto(['keys', 'rotate', '--org', 'default'], env);
     const key = await rialto(['doctor'], { ...env, RIALTO_ENCRYPTION_KEY: wrongKey });
     expect(key.code).toBe(1);

@@ -73,7 +73,9 @@ describe('F26 clocks that differ', () => {
     (
       await home.sql(
         `select status_state as state, lease_epoch as epoch, crashes, lease_owner as owner, status_message as message,
-           abs(extract(epoch from status_timestamp - coalesce(status_since, created_at))) > 500 as skewed from a2a_tasks where id = $1`,
+           abs(extract(epoch from status_timestamp - coalesce(status_since, created_at))) > 500 as skewed
+         from a2a_tasks
+         where id = $1`,
         [id],
       )
     )[0];
@@ -170,8 +172,10 @@ describe('F26 clocks that differ', () => {
       const due = async () =>
         (
           await home.sql(
-            `select next_refresh_at > now() + $2 * interval '0.5 second' and next_refresh_at < now() + $2 * interval '1.3 second' as due
-             from agent_cards where slug = $1`,
+            `select next_refresh_at > now() + $2 * interval '0.5 second'
+               and next_refresh_at < now() + $2 * interval '1.3 second' as due
+             from agent_cards
+             where slug = $1`,
             [slug, refreshSeconds],
           )
         )[0].due;
@@ -189,7 +193,9 @@ describe('F26 clocks that differ', () => {
       const rotate = () => at.call('POST', '/api/orgs/default/secret', { graceSeconds: 300 });
       expect([(await rotate()).status, (await rotate()).status]).toEqual([201, 201]);
       const [secrets] = await home.sql(
-        `select count(*)::int as lasting from org_secrets where retires_at between now() + interval '4 minutes' and now() + interval '6 minutes'`,
+        `select count(*)::int as lasting
+         from org_secrets
+         where retires_at between now() + interval '4 minutes' and now() + interval '6 minutes'`,
       );
       expect(secrets.lasting).toBeGreaterThan(index);
     }

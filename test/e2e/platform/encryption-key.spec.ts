@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { publish, rpc, rpcError, userMessage } from '../../support/clients/a2a.js';
 import { rialto } from '../../support/gateway/cli.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -33,6 +33,10 @@ describe('P4 the encryption key', () => {
     const authentication = { scheme: 'Bearer', credentials: 'canary-of-a-receiver' };
     const push = { taskId: task.id, url: 'http://127.0.0.1:9/hook', token: 'canary-of-a-push', authentication };
     await rpc(first, 'CreateTaskPushNotificationConfig', push, { agent: 'box' });
+    const text = '@ask forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"asking");';
+    await created('/api/policies', { name: 'ask', text });
+    await publish(first, { name: 'asking' });
+    await rpcError(first, 'SendMessage', { message: userMessage('x') }, { agent: 'asking' });
     expect((await first.call('POST', '/api/audit/verify')).body.valid).toBe(true);
     await first.gateway.close();
   });
@@ -54,8 +58,10 @@ describe('P4 the encryption key', () => {
     const found = [];
     for (const { table, column } of columns) {
       const rows = await first.sql(
-        `select split_part(v, '.', 2) as kid, count(*)::int as count from (select "${column}"::text as v from "${table}") t
-         where v ~ '^v1\\.[0-9a-f]{8}\\.' group by 1`,
+        `select split_part(v, '.', 2) as kid, count(*)::int as count
+         from (select "${column}"::text as v from "${table}") t
+         where v ~ '^v1\\.[0-9a-f]{8}\\.'
+         group by 1`,
       );
       found.push(...rows.map(({ kid, count }) => ({ column: `${table}.${column}`, kid, count })));
     }
@@ -97,7 +103,7 @@ describe('P4 the encryption key', () => {
     await wrong.close();
   });
 
-  it('is replaced step by step: values of the old one can always be opened, and are finally sealed with the new one', async () => {
+  it('is replaced step by step: old values can always be opened, and are finally sealed with the new one', async () => {
     const both = { RIALTO_ENCRYPTION_KEY: after, RIALTO_ENCRYPTION_KEY_OTHER: before };
     const early = await started({ RIALTO_ENCRYPTION_KEY: before, RIALTO_ENCRYPTION_KEY_OTHER: after });
     await opensAll(early);

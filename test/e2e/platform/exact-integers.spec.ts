@@ -119,7 +119,10 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
       const name = `web-${kind.toLowerCase()}`;
       await register(name, { url: `${server.url}/mcp` });
       isExact(await callTool(`${name}__back`));
-      const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`;
+      const meta =
+        `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+        `"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},` +
+        `"io.modelcontextprotocol/clientCapabilities":{}}`;
       isExact(
         await callTool(
           `${name}__back`,
@@ -160,7 +163,8 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
   });
 
   const message = (more = ''): string =>
-    `{"message":{"messageId":"m${Math.random()}","role":"ROLE_USER","parts":[{"data":${object}}],"metadata":${object}}${more}}`;
+    `{"message":{"messageId":"m${Math.random()}","role":"ROLE_USER","parts":[{"data":${object}}],` +
+    `"metadata":${object}}${more}}`;
   const v1 = { 'a2a-version': '1.0' };
 
   it('in messages, tasks, streams and ids of A2A 1.0, over JSON-RPC and REST', async () => {
@@ -197,7 +201,9 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
   });
 
   it('in 0.3, with its own format', async () => {
-    const params = `{"message":{"kind":"message","messageId":"o","role":"user","parts":[{"kind":"data","data":${object}}],"metadata":${object}}}`;
+    const params =
+      `{"message":{"kind":"message","messageId":"o","role":"user",` +
+      `"parts":[{"kind":"data","data":${object}}],"metadata":${object}}}`;
     const sent = await post(
       '/a2a/agents/back',
       `{"jsonrpc":"2.0","id":${huge},"method":"message/send","params":${params}}`,
@@ -234,8 +240,10 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
     });
     const taskOf = (): string =>
       version === '0.3'
-        ? `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"},"metadata":${object},"artifacts":[{"artifactId":"a","parts":[{"kind":"data","data":${object}}]}]}`
-        : `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"},"metadata":${object},"artifacts":[{"artifactId":"a","parts":[{"data":${object}}]}]}}`;
+        ? `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"},"metadata":${object},` +
+          `"artifacts":[{"artifactId":"a","parts":[{"kind":"data","data":${object}}]}]}`
+        : `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"},"metadata":${object},` +
+          `"artifacts":[{"artifactId":"a","parts":[{"data":${object}}]}]}}`;
 
     it('as a tool, as an executor, in an answer and in a stream', async () => {
       const agent = await TextServer.start((body) => {

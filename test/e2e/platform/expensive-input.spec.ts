@@ -73,7 +73,9 @@ describe('the most expensive allowed input does not block other callers', () => 
       const block = await leastOf(mostBlock, async (attempt) => {
         const policies = Array.from({ length: 3 }, (_, index) => ({
           name: `heavy${index}`,
-          text: `forbid(principal == User::"nobody", action, resource) when { [${list(attempt * 3 + index)}].contains(context.depth + 100000) };`,
+          text:
+            'forbid(principal == User::"nobody", action, resource) ' +
+            `when { [${list(attempt * 3 + index)}].contains(context.depth + 100000) };`,
         }));
         return longestBlock(async () => {
           const ids: string[] = [];
@@ -125,7 +127,9 @@ describe('X2.5 unread answers', () => {
     expect([result, mine.result]).toMatchObject([done, done]);
 
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: result.task.id } });
-    const head = `POST /a2a/agents/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${greedy}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const head =
+      `POST /a2a/agents/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${greedy}\r\nA2A-Version: 1.0\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
     const port = Number(new URL(gateway.url).port);
     const begun: Promise<string>[] = [];
     for (let index = 0; index < 300; index++) {

@@ -123,7 +123,7 @@ describe('the metrics', () => {
     await becomes('rialto_lease_takeovers_total{kind="tasks"}', (count) => count === 1);
     const before = (await value('rialto_fenced_writes_total{kind="tasks"}')) ?? 0;
     const late = { task: stale, from: stale, events: [], hold: {} };
-    expect(await gateway.gateway.get(TaskWriter).commit(late)).toBe(false);
+    expect(await gateway.gateway.get(TaskWriter).commitInBatch(late)).toBe(false);
     expect(await value('rialto_fenced_writes_total{kind="tasks"}')).toBe(before + 1);
     await rpc(gateway, 'CancelTask', { id }, { agent: 'asleep' });
   });
@@ -186,7 +186,7 @@ describe('the metrics', () => {
       const ended = { ...task, state: 'TASK_STATE_FAILED', seq: task.seq + 1 } as const;
       const commit = gateway.gateway
         .get(TaskWriter)
-        .commit({ task: ended, from: task, events: [{ seq: ended.seq, body }] as never, hold: {} });
+        .commitInBatch({ task: ended, from: task, events: [{ seq: ended.seq, body }] as never, hold: {} });
       await expect(commit).rejects.toThrow(/uq_a2a_task_events_end/);
       expect(await violations('I2')).toBe(1);
       await gateway.sql('delete from a2a_task_events where task_id = $1 and seq = 99', [id]).catch(() => undefined);

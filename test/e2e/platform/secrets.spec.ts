@@ -101,7 +101,7 @@ describe('stored secrets', () => {
     await Promise.all([upstream.close(), sink.close()]);
   });
 
-  it('abuse 47: a sealed secret that is moved to another row or org does not open there, and no request is sent', async () => {
+  it('abuse 47: a sealed secret moved to another row or org does not open there, and no request is sent', async () => {
     const [one, two] = [await startStubAgent({ name: 'One' }), await startStubAgent({ name: 'Two' })];
     try {
       for (const stub of [one, two])
@@ -110,7 +110,9 @@ describe('stored secrets', () => {
           credential: { type: 'bearer', token: `secret-of-${stub.url}` },
         });
       await gateway.sql(
-        `update agent_cards set credential = (select credential from agent_cards where slug = 'one'), updated_at = clock_timestamp() where slug = 'two'`,
+        `update agent_cards
+         set credential = (select credential from agent_cards where slug = 'one'), updated_at = clock_timestamp()
+         where slug = 'two'`,
       );
       const refetch = await gateway.call('PATCH', `${path}/two`, { timeoutMs: 5_000 });
       expect(refetch.status).toBe(200);

@@ -237,7 +237,7 @@ describe('a failed start prints one line, names the setting and exits with 1', (
 });
 
 describe('a process on the embedded database', () => {
-  it('waits for running tasks at a stop, and logs that; a second signal ends it, and the next start continues', async () => {
+  it('waits for running tasks at a stop, and logs it; a second signal ends it; the next start continues', async () => {
     const env = { RIALTO_DATA_DIR: newFolder() };
     const first = start(env);
     const url = await first.ready;
@@ -334,7 +334,7 @@ describe('a process on an external database', () => {
     expect((await ended).code).toBe(0);
   });
 
-  it('AN-46, N14, P20: a production process without a secret starts, its doors answer 503, and it logs that', async () => {
+  it('AN-46, N14, P20: a production process without a secret starts and logs that; its doors answer 503', async () => {
     const { ready, child, ended } = start({
       NODE_ENV: undefined,
       HOST: '127.0.0.1',

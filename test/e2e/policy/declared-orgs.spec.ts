@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { bootstrapLock } from '../../../src/policy/bootstrap.js';
+import { declarationLock } from '../../../src/policy/orgs/org.store.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
@@ -77,7 +77,7 @@ describe('orgs of the configuration file', () => {
     write({ orgs: [{ slug: 'hooli' }] });
     const holder = new pg.Client(first.database.url);
     await holder.connect();
-    await holder.query('select pg_advisory_lock($1)', [bootstrapLock]);
+    await holder.query('select pg_advisory_lock($1)', [declarationLock]);
     const waiting = () =>
       first.sql(
         `select pid from pg_locks l join pg_database d on d.oid = l.database

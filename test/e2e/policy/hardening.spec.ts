@@ -28,8 +28,17 @@ describe('protection against a hostile caller', () => {
       ])
     ).length;
 
+  it('shows the operators’ pages only to admins of the default org', async () => {
+    const board = (token: string | null) => gateway.call('GET', '/admin/queues/', undefined, token);
+    const gina = await gateway.tokenOf('globex', 'gina', 'admin');
+    expect((await board(null)).status).toBe(401);
+    expect((await board(gina)).status).toBe(403);
+    expect((await board(gateway.token)).status).toBe(200);
+  });
+
   it('RE-41 a call with arguments that no database can store is still recorded', async () => {
-    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"target.work","arguments":{"x":"\\ud800","y":"\\u0000"}}}`;
+    const params = `{"name":"target.work","arguments":{"x":"\\ud800","y":"\\u0000"}}`;
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
     const answer = await gateway.call('POST', '/mcp', body);
     expect(answer.body.result.structuredContent).toEqual({ done: true });
     expect(await recorded('completed')).toBe(1);
@@ -116,7 +125,7 @@ describe('protection against a hostile caller', () => {
     expect((await gateway.call('POST', '/api/policies', '{ broken')).status).toBe(400);
   });
 
-  it('a browser is asked for a password at the queues, and may use the operator’s password or an admin’s key', async () => {
+  it('a browser is asked for a password at the queues, and may use that of the operator or an admin key', async () => {
     const as = (password: string) => ({
       authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
     });
@@ -132,7 +141,7 @@ describe('protection against a hostile caller', () => {
     expect((await gateway.call('GET', '/admin/queues/', undefined, null, as('wrong'))).status).toBe(401);
   });
 
-  it('a client that guesses the operator’s password must wait, even with the right one, while keys still work', async () => {
+  it('a client that guesses the operator’s password must wait, even with the right one; keys still work', async () => {
     const status = async (password: string) =>
       await gateway.call('GET', '/admin/queues/', undefined, null, {
         authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,

@@ -56,7 +56,7 @@ describe('(N7) tokens of another system', () => {
     expect(await read({ sub: 'alice', org_domain: 'acme.example', org_id: 'ws_7' })).toBe(401);
   });
 
-  it('a domain belongs to one org, as an admin of the deployment sets it, and no longer after it is removed', async () => {
+  it('a domain belongs to one org, as an admin of the deployment sets it, until it is removed', async () => {
     const gina = await signToken({ sub: 'gina', org_domain: 'globex' });
     expect((await setDomains('globex', ['globex.example'], gina)).status).toBe(403);
     expect(await setDomains('globex', ['globex.example', 'acme.example'])).toMatchObject({ status: 409 });

@@ -269,7 +269,7 @@ describe('two processes on one database', () => {
   });
   afterEach(() => void jest.restoreAllMocks());
 
-  it('abuse 6: a rotated secret, a revoked key and a revoked token stop within 5 s on both; a grace is kept', async () => {
+  it('abuse 6: a rotated secret, a revoked key and a revoked token stop within 5 s on both, save a grace', async () => {
     const one = await startTestGateway();
     const two = await startTestGateway({}, one);
     try {
@@ -306,7 +306,7 @@ describe('two processes on one database', () => {
     }
   });
 
-  it('RE-34 a policy applies to the next call in its process and within a second in another, and so does an agent', async () => {
+  it('RE-34 a policy and an agent apply to the next call in their process, within a second in another', async () => {
     const agent = await startStubAgent({ name: 'Shared' });
     const one = await startTestGateway();
     const two = await startTestGateway({}, one);
@@ -363,7 +363,9 @@ describe('an agent as caller', () => {
     try {
       for (const agent of [caller, called]) await gateway.call('POST', '/api/a2a/agents', { url: agent.url });
       const { key: bound } = (await gateway.call('POST', '/api/keys', { name: 'c', agent: 'caller' })).body;
-      const source = `forbid(principal is A2AAgent, action == Action::"a2a_invoke", resource) unless { principal has trustLevel && principal.trustLevel == "trusted" };`;
+      const source =
+        'forbid(principal is A2AAgent, action == Action::"a2a_invoke", resource) ' +
+        'unless { principal has trustLevel && principal.trustLevel == "trusted" };';
       expect((await gateway.call('POST', '/api/policies', { name: 'trusted callers', text: source })).status).toBe(201);
       const call = async () =>
         (await gateway.rpc('tools/call', { name: 'called.work', arguments: {} }, bound)).error?.code;

@@ -1,7 +1,7 @@
 import { request, type ClientRequest } from 'node:http';
 import { orgTables } from '../../../src/org-tables.js';
-import { OrgPurgeSweeper } from '../../../src/policy/auth/org-purge.sweeper.js';
-import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { OrgPurgeSweeper } from '../../../src/policy/orgs/org-purge.sweeper.js';
+import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { becomesReady, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
@@ -28,6 +28,11 @@ describe('the data of an org', () => {
     await gateway.close();
   });
 
+  /** Revokes 30,000 tokens of an org, so that its export is long. */
+  const manyRevoked = `
+    insert into revoked_tokens (org_id, jti, expires_at)
+    select $1, repeat(n::text, 100), now() + interval '1 hour' from generate_series(1, 30000) n`;
+
   /** Opens an export and reads only its beginning. */
   const stalledReader = async (slug: string, token: string): Promise<ClientRequest> => {
     const reader = request(`${gateway.url}/api/orgs/${slug}/export`, { headers: { authorization: `Bearer ${token}` } });
@@ -53,6 +58,11 @@ describe('the data of an org', () => {
     const own = { headers: { Authorization: `Bearer canary-own-${slug}` } };
     await gateway.call('PUT', '/api/mcp/servers/up/credential', own, token);
     await publish(gateway, {}, token);
+    const ask = '@ask forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"asking");';
+    await gateway.call('POST', '/api/policies', { name: 'ask', text: ask }, token);
+    await publish(gateway, { name: 'asking' }, token);
+    const question = { message: userMessage(`canary-approval-${slug}`) };
+    await rpcCall(gateway, 'SendMessage', question, { agent: 'asking', token });
     await publish(gateway, { name: 'svc', executor: { kind: 'http', url: `${sink.url}/svc` } }, token);
     await gateway.call('POST', '/api/keys', { name: 'k' }, token);
     await gateway.call('POST', `/api/orgs/${slug}/secret`, {}, token);
@@ -115,7 +125,7 @@ describe('the data of an org', () => {
     expect(exported).toEqual(harmless);
   });
 
-  it('can be exported by its admins, with a last line that marks the end, without secrets and without other orgs', async () => {
+  it('can be exported by its admins, with a last line that marks the end, without secrets and other orgs', async () => {
     const { token } = await createOrg('acme');
     await createOrg('globex');
     const answer = await gateway.call('GET', '/api/orgs/acme/export', undefined, token);
@@ -143,10 +153,7 @@ describe('the data of an org', () => {
     const stranger = await gateway.tokenOf('acme', 'eve', 'admin');
     expect((await gateway.call('GET', '/api/orgs/initech/export', undefined, bob)).status).toBe(403);
     expect((await gateway.call('GET', '/api/orgs/initech/export', undefined, stranger)).status).toBe(404);
-    await gateway.sql(
-      `insert into revoked_tokens (org_id, jti, expires_at) select $1, repeat(n::text, 100), now() + interval '1 hour' from generate_series(1, 30000) n`,
-      [id],
-    );
+    await gateway.sql(manyRevoked, [id]);
     const leaving = await stalledReader('initech', token);
     const busy = await gateway.call('GET', '/api/orgs/acme/export', undefined, stranger);
     expect([busy.status, busy.body.code]).toEqual([503, 'unavailable']);
@@ -167,13 +174,12 @@ describe('the data of an org', () => {
 
   it('an export that the database ends harms no other reader: the process and other exports continue', async () => {
     const { token, id } = await createOrg('stark');
-    await gateway.sql(
-      `insert into revoked_tokens (org_id, jti, expires_at) select $1, repeat(n::text, 100), now() + interval '1 hour' from generate_series(1, 30000) n`,
-      [id],
-    );
+    await gateway.sql(manyRevoked, [id]);
     const stalled = await stalledReader('stark', token);
     await gateway.sql(
-      `select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`,
+      `select pg_terminate_backend(pid)
+       from pg_stat_activity
+       where state = 'idle in transaction' and datname = current_database()`,
     );
     await becomesReady(gateway);
     stalled.destroy();
@@ -184,14 +190,17 @@ describe('the data of an org', () => {
     expect(String(again.body).trimEnd().split('\n').at(-1)).toContain('"end"');
   });
 
-  it('is deleted with the org: tokens at once, rows in batches, also after a kill -9; the audit and others stay', async () => {
+  it('is deleted with the org: tokens at once, rows in batches, despite kill -9; audit and others stay', async () => {
     const { token, id } = await createOrg('hooli');
     const others = (await gateway.sql(`select id from orgs where slug = 'globex'`))[0].id;
     const before = [await rowsOf(id), await rowsOf(others)] as const;
     expect(before[0].webhook_attempts).toBeGreaterThan(0);
     await gateway.sql(
-      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
-       select gen_random_uuid(), $1, $1, 'a', 'c', 'o', '{}', 'completed', now(), json_build_array(repeat('x', 2000)), '[]', 1, 1 from generate_series(1, 30000)`,
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state,
+         status_timestamp, history, artifacts, seq, folded_seq)
+       select gen_random_uuid(), $1, $1, 'a', 'c', 'o', '{}', 'completed',
+         now(), json_build_array(repeat('x', 2000)), '[]', 1, 1
+       from generate_series(1, 30000)`,
       [id],
     );
     expect((await gateway.call('DELETE', '/api/orgs/hooli', undefined, token)).status).toBe(204);
@@ -203,7 +212,8 @@ describe('the data of an org', () => {
 
     // Slow enough for a kill in the middle.
     await gateway.sql(
-      `create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$`,
+      `create function linger() returns trigger language plpgsql as $$
+       begin perform pg_sleep(0.3); return null; end $$`,
     );
     await gateway.sql(`create trigger linger before delete on a2a_tasks execute function linger()`);
     const killed = gateway.beside({ RIALTO_ROLE: 'worker' });

@@ -90,7 +90,7 @@ describe('policies of an org', () => {
     expect(agent.requests).toHaveLength(0);
   });
 
-  it('RE-33 abuse 15: without a matching permit every call is denied, and a permit for all affects no other org', async () => {
+  it('RE-33 abuse 15: a call without a matching permit is denied; a permit for all affects no other org', async () => {
     await gateway.call('POST', '/api/orgs', { slug: 'empty' });
     const admin = await gateway.tokenOf('empty', 'eve', 'admin');
     for (const { id } of (await gateway.call('GET', path, undefined, admin)).body.items)
@@ -124,7 +124,8 @@ describe('policies of an org', () => {
   it('decides by arguments, groups and depth', async () => {
     await store(
       'main',
-      'forbid(principal, action == Action::"a2a_invoke", resource) when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" };',
+      'forbid(principal, action == Action::"a2a_invoke", resource) ' +
+        'when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" };',
     );
     expect(await codeOf('vercel_ops.deploy', alice, { branch: 'main' })).toBe(denied);
     expect(await codeOf('vercel_ops.deploy', alice, { branch: 'next' })).toBe('ok');
@@ -227,7 +228,8 @@ describe('policies of an org', () => {
   it('X2.3 policies that are too large together are refused, also in a test, and a deletion makes room', async () => {
     const heavy = (seed: number) => {
       const list = Array.from({ length: 2_000 }, (_, index) => index * 7 + seed).join(',');
-      return `forbid(principal == User::"nobody", action, resource) when { [${list}].contains(context.depth + 100000) };`;
+      const condition = `[${list}].contains(context.depth + 100000)`;
+      return `forbid(principal == User::"nobody", action, resource) when { ${condition} };`;
     };
     const ids: string[] = [];
     for (let index = 0; index < 2; index++) {
@@ -257,7 +259,8 @@ describe('policies of an org', () => {
       'forbid(principal == Usr::"x", action, resource);',
     ]) {
       await gateway.sql(
-        `insert into policies (id, org_id, name, text) values (gen_random_uuid(), (select id from orgs where slug = 'default'), 'planted', $1)`,
+        `insert into policies (id, org_id, name, text)
+         values (gen_random_uuid(), (select id from orgs where slug = 'default'), 'planted', $1)`,
         [text],
       );
       await gateway.sql(`update orgs set policy_version = policy_version + 1 where slug = 'default'`);

@@ -56,7 +56,7 @@ describe('concurrent administration', () => {
     }
   });
 
-  it('a removed policy stays removed when a version of it is stored at the same time, and no request fails with a 5xx', async () => {
+  it('a removed policy stays removed when a version of it is stored meanwhile, and no request gets a 5xx', async () => {
     for (let round = 0; round < 6; round++) {
       const { body } = await gateway.call('POST', '/api/policies', forbid(`r${round}`));
       const path = `/api/policies/${body.id}`;

@@ -75,7 +75,8 @@ describe('POST /api/policies/test', () => {
       'forbid(principal, action == Action::"a2a_invoke", resource) when { resource.agent.trustLevel == "untrusted" };';
     expect(await ask({ ...deploy, text: callee })).toMatchObject({ decision: 'deny', policies: ['tested'] });
     const caller =
-      'forbid(principal is A2AAgent, action, resource) when { principal has trustLevel && principal.trustLevel == "untrusted" };';
+      'forbid(principal is A2AAgent, action, resource) ' +
+      'when { principal has trustLevel && principal.trustLevel == "untrusted" };';
     expect(await ask({ ...deploy, principal: 'A2AAgent::"vercel_ops"', text: caller })).toMatchObject({
       decision: 'deny',
     });

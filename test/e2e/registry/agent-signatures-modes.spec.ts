@@ -181,7 +181,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     });
   });
 
-  it('RIALTO_CARD_CHANGES=approve: an added signature is a change; a new signature by the same key is not', async () => {
+  it('RIALTO_CARD_CHANGES=approve: an added signature is a change; a new one by the same key is not', async () => {
     const gateway = await gatewayWith({ RIALTO_CARD_CHANGES: 'approve' });
     await register(gateway);
     await signCardOf(agent, key);
@@ -192,7 +192,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     expect((await refetch(gateway)).quarantine).toBeNull();
   });
 
-  it('an agent of an earlier version is pinned at the next refresh without an approval; a forged one waits and stays disabled', async () => {
+  it('an agent of an older version is pinned at the next refresh without approval; a forged one waits', async () => {
     const gateway = await gatewayWith({ RIALTO_CARD_CHANGES: 'approve' });
     const forged = await startStubAgent({ name: 'Forged' });
     await signCardOf(agent, key);

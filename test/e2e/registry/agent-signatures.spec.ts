@@ -354,7 +354,7 @@ describe('abuse 19: signatures of the cards of registered agents', () => {
       expect(await isCalled()).toBe(false);
     });
 
-    it('a key server that is down changes nothing: pinned keys verify, others wait, and the state shows it', async () => {
+    it('a key server that is down changes nothing: pinned keys verify, others wait, as the state shows', async () => {
       const agent = await signed(key);
       await register(agent);
       loseKeys(agent);

@@ -39,7 +39,7 @@ describe('agents of the configuration file', () => {
     return gateway;
   };
 
-  it('AN-96 AN-02 RI-03 one configuration entry creates an agent with its card, which is enabled by its presence', async () => {
+  it('AN-96 AN-02 RI-03 an entry of the configuration creates an agent with its card and enables it', async () => {
     write(support, { name: 'plain' });
     const gateway = await start();
     expect((await cardOf(gateway, 'support')).body).toMatchObject({
@@ -145,7 +145,7 @@ describe('the agents folder', () => {
 
   afterAll(() => gateway.close());
 
-  it('RY-08 RY-09 has an agent for each directory: its role, text only, one coarse skill, and no internals', async () => {
+  it('RY-08 RY-09 has an agent for each directory: its role, text only, one coarse skill, no internals', async () => {
     expect(await names()).toEqual(['plain', 'writer']);
     const { body } = await cardOf(gateway, 'writer');
     expect(body).toMatchObject({

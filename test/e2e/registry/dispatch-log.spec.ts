@@ -44,9 +44,11 @@ describe('GET /api/a2a/dispatches', () => {
   /** Inserts rows as another process would; times are milliseconds of one day in May. */
   const plant = (rows: { ms: number; id?: string; status?: string; agent?: string; caller?: string; org?: string }[]) =>
     gateway.sql(
-      `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, session_id, work_type, status, caller, started_at, expires_at)
-       select coalesce(r.id, gen_random_uuid()), coalesce(r.org, $2), coalesce(r.agent, $3), 'worker', 'worker.work', 's', 'explicit:work',
-         coalesce(r.status, 'completed'), coalesce(r.caller, 'user:bob'), '2026-05-01T00:00:00Z'::timestamptz + r.ms * interval '1 ms', now() + interval '1 hour'
+      `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, session_id, work_type, status, caller,
+         started_at, expires_at)
+       select coalesce(r.id, gen_random_uuid()), coalesce(r.org, $2), coalesce(r.agent, $3), 'worker', 'worker.work',
+         's', 'explicit:work', coalesce(r.status, 'completed'), coalesce(r.caller, 'user:bob'),
+         '2026-05-01T00:00:00Z'::timestamptz + r.ms * interval '1 ms', now() + interval '1 hour'
        from jsonb_to_recordset($1::jsonb) as r(ms float8, id uuid, status text, agent uuid, caller text, org uuid)`,
       [JSON.stringify(rows), orgId, agentId],
     );

@@ -117,7 +117,7 @@ describe('routing: the choice of an agent', () => {
     expect(await candidate('learner', 'learning', {}, replica)).toMatchObject({ successes: 1, failures: 1, active: 0 });
   });
 
-  it('RE-61 RE-70 with a limit the cheaper of two equal agents wins, and a more expensive one is excluded', async () => {
+  it('RE-61 RE-70 with a limit the cheaper of two equal agents wins, and a costlier one is excluded', async () => {
     const [cheap, dear] = [
       await agent('cheap', 'priced', { costPerTask: 1 }),
       await agent('pricey', 'priced', { costPerTask: 4 }),
@@ -196,8 +196,10 @@ describe('routing: the choice of an agent', () => {
     it('the place of a killed process is free again when its time is over', async () => {
       await agent('haunted', 'ghosts');
       await gateway.sql(
-        `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, session_id, work_type, status, caller, expires_at)
-         select gen_random_uuid(), $1, $2, 'haunted', 'v', 's', 'transparent:x', 'active', 'user:x', now() - interval '1 second'
+        `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, session_id, work_type, status,
+           caller, expires_at)
+         select gen_random_uuid(), $1, $2, 'haunted', 'v', 's', 'transparent:x', 'active',
+           'user:x', now() - interval '1 second'
          from generate_series(1, 10)`,
         [orgId, ids.haunted],
       );

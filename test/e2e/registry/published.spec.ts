@@ -73,6 +73,7 @@ describe('published agents', () => {
         rest: url,
         card: `${url}/.well-known/agent-card.json`,
         handleCard: `${gateway.url}/a2a/ko/agent.json`,
+        keys: `${gateway.url}/a2a/ko/keys.json`,
       },
       createdAt: expect.any(String),
       updatedAt: expect.any(String),
@@ -125,6 +126,22 @@ describe('published agents', () => {
     for (const name of ['provider', 'documentationUrl', 'iconUrl'])
       expect((await cardOf('kofi')).body).not.toHaveProperty(name);
     expect((await gateway.call('GET', '/a2a/ko/agent.json')).status).toBe(404);
+  });
+
+  it('RI-14 the types of messages that an agent accepts, and its skill texts, follow its own card', async () => {
+    await publish();
+    const send = async (part: object) => {
+      const message = { messageId: `m-${Math.random()}`, role: 'ROLE_USER', parts: [part] };
+      const { status, body } = await gateway.call('POST', '/a2a/agents/kofi/message:send', { message });
+      return [status, body.error?.details?.[0]?.reason];
+    };
+    const refused = [400, 'CONTENT_TYPE_NOT_SUPPORTED'];
+    await change({ defaultInputModes: ['text/plain'] });
+    expect([await send({ text: 'a' }), await send({ data: { a: 1 } })]).toEqual([[200, undefined], refused]);
+    const skills = [{ id: 'count', name: 'Count', description: 'Counts words.', examples: ['how many?'] }];
+    await change({ defaultInputModes: ['application/json'], skills });
+    expect((await cardOf('kofi')).body).toMatchObject({ defaultInputModes: ['application/json'], skills });
+    expect([await send({ text: 'a' }), await send({ data: { a: 1 } })]).toEqual([refused, [200, undefined]]);
   });
 
   it('renames: the old name and its doors are gone, and two concurrent changes both apply', async () => {

@@ -35,7 +35,7 @@ describe('abuse 19: RIALTO_CARD_CHANGES=approve', () => {
     expect((await call()).result.structuredContent).toEqual({});
   });
 
-  it('a changed card is neither listed nor called, also by admins, until the reviewed version is approved', async () => {
+  it('a changed card is not listed or called, also by admins, until the reviewed version is approved', async () => {
     const changed = await describeAs('Reads, and sends your files elsewhere.');
     expect(changed.quarantine).toEqual({
       since: expect.any(String),

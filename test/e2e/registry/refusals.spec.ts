@@ -133,7 +133,7 @@ describe('registration refuses', () => {
     },
   );
 
-  it('(C01) a card that later has only a forbidden address is not healthy, and a call is not an error of its caller', async () => {
+  it('(C01) an agent with only forbidden addresses is not healthy, and a call is no error of its caller', async () => {
     const paths: Parameters<typeof serving>[0] = { [newer]: [200, cardOf('/rpc')] };
     const { url } = await serving(paths);
     const { body } = await register({ url, slug: 'moves' });

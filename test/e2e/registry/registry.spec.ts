@@ -1,3 +1,5 @@
+import { AgentStore } from '../../../src/registry/agents/agent.store.js';
+import { RegistryService } from '../../../src/registry/registry.service.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { startStubAgent, type StubAgent, type StubAgentOptions } from '../../support/stubs/stub-agent.js';
@@ -69,9 +71,37 @@ describe('the registry of registered agents', () => {
     },
   );
 
+  it('(G4) reads and parses only the agents that changed', async () => {
+    const [one, two, three] = [await stub({ name: 'One' }), await stub({ name: 'Two' }), await stub({ name: 'Three' })];
+    const { body: first } = await register({ url: one.url });
+    const { body: second } = await register({ url: two.url });
+    const org = first.orgId as string;
+    const registry = gateway.gateway.get(RegistryService);
+    const before = await registry.snapshot(org);
+    const read = jest.spyOn(gateway.gateway.get(AgentStore), 'findByIds');
+
+    const { body: third } = await register({ url: three.url });
+    await gateway.call('PATCH', `${path}/${second.id}`, { trustLevel: 'trusted' });
+    const after = await registry.snapshot(org);
+    expect(new Set(read.mock.calls.flatMap(([ids]) => ids))).toEqual(new Set([third.id, second.id]));
+    expect(after.agents.map(({ row }) => [row.name, row.trustLevel])).toEqual([
+      ['One', 'standard'],
+      ['Three', 'standard'],
+      ['Two', 'trusted'],
+    ]);
+    expect(after.byId.get(first.id)!.row).toBe(before.byId.get(first.id)!.row);
+    for (const id of [first.id, second.id]) expect(after.byId.get(id)!.card).toBe(before.byId.get(id)!.card);
+
+    await gateway.call('DELETE', `${path}/${first.id}`);
+    expect((await registry.snapshot(org)).agents.map(({ row }) => row.name)).toEqual(['Three', 'Two']);
+    read.mockRestore();
+  });
+
   it('RE-60 returns the card byte for byte as the agent sent it', async () => {
     const agent = await stub();
-    const text = `{ "zeta":1e2,\n\t"name":"Odd \\u00e4", "url":"${agent.url}" , "skills":[{"id":"x","extra":{"b":1,"a":2}}],"protocolVersion":"0.3.0" }\n`;
+    const text =
+      `{ "zeta":1e2,\n\t"name":"Odd \\u00e4", "url":"${agent.url}" , ` +
+      `"skills":[{"id":"x","extra":{"b":1,"a":2}}],"protocolVersion":"0.3.0" }\n`;
     agent.set((call) => call.send(200, text, { 'content-type': 'application/json' }), 'card');
     const { body } = await register({ url: agent.url });
     const response = await fetch(`${gateway.url}${path}/${body.id}/card`, {

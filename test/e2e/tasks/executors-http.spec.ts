@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks';
-import { Executions } from '../../../src/tasks/external/executions.js';
+import { ReportApplier } from '../../../src/tasks/external/report-applier.js';
 import { rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { type TestGateway } from '../../support/gateway/gateway.js';
@@ -307,7 +307,7 @@ describe('an agent with a service as executor', () => {
 
     it('and leaves the question to its caller, after any later report', async () => {
       const rowOf = (id: string) => gateway.sql('select seq, lease_epoch from a2a_tasks where id = $1', [id]);
-      const taken = jest.spyOn(gateway.gateway.get(Executions), 'take');
+      const taken = jest.spyOn(gateway.gateway.get(ReportApplier), 'applyEvents');
       const answering = new Gate();
       service.answer = async (call) => {
         await svc.report(call, { id: 'q', type: 'ask', text: 'Which?' });
@@ -318,7 +318,7 @@ describe('an agent with a service as executor', () => {
       const row = await rowOf(id);
       answering.open();
       await eventually(
-        () => taken.mock.calls.findIndex(([, , reached]) => reached === 1),
+        () => taken.mock.calls.findIndex(([, , more]) => more?.reached === 1),
         (index) => index >= 0 && taken.mock.results[index] !== undefined,
       );
       await Promise.allSettled(taken.mock.results.map(({ value }) => value as Promise<unknown>));

@@ -1,4 +1,5 @@
-import { LiveTasks } from '../../../src/tasks/lifecycle/live-tasks.js';
+import { TaskChanges } from '../../../src/tasks/lifecycle/task-changes.js';
+import { TaskFeed } from '../../../src/tasks/lifecycle/task-feed.js';
 import { MailboxStore } from '../../../src/tasks/storage/mailbox.store.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -24,7 +25,7 @@ describe('a mailbox with a database that fails for a moment', () => {
     const id = await send();
     // The task is in the mailbox already: the next commit is the one that begins it.
     const away = Object.assign(new Error('terminating connection'), { code: '57P01' });
-    jest.spyOn(gateway.gateway.get(LiveTasks), 'commit').mockRejectedValueOnce(away);
+    jest.spyOn(gateway.gateway.get(TaskChanges), 'commitAndNotify').mockRejectedValueOnce(away);
     jest.spyOn(gateway.gateway.get(MailboxStore), 'takenBack').mockRejectedValueOnce(away);
     expect((await lease()).status).toBe(503);
     const { status, body } = await lease(20_000);
@@ -38,9 +39,9 @@ describe('a mailbox with a database that fails for a moment', () => {
     const { leaseEpoch } = (await lease()).body;
     await gateway.call('POST', `/api/executions/${id}/events`, { id: 'a', type: 'ask', text: 'More?', leaseEpoch });
     const away = Object.assign(new Error('terminating connection'), { code: '57P01' });
-    jest.spyOn(gateway.gateway.get(LiveTasks), 'commit').mockRejectedValueOnce(away);
-    const { feed } = gateway.gateway.get(LiveTasks);
-    const opened = jest.spyOn(feed, 'open');
+    jest.spyOn(gateway.gateway.get(TaskChanges), 'commitAndNotify').mockRejectedValueOnce(away);
+    const feed = gateway.gateway.get(TaskFeed);
+    const opened = jest.spyOn(feed, 'openInbox');
     const open = (): boolean => (feed as unknown as { inboxes: Map<string, unknown> }).inboxes.has(id);
     const message = userMessage('more', { taskId: id });
     await expect(rpc(gateway, 'SendStreamingMessage', { message }, { agent: 'box' })).rejects.toThrow();

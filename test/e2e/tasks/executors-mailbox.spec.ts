@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import type { TaskId } from '../../../src/kernel/ids.js';
 import { MailboxWaiters } from '../../../src/tasks/external/mailbox-waiters.js';
 import { TaskLeases } from '../../../src/tasks/storage/task-lease.store.js';
-import { TaskRunner } from '../../../src/tasks/run/task.runner.js';
+import { TaskClaimer } from '../../../src/tasks/run/task-claimer.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -38,7 +38,8 @@ describe('an agent with tasks in a mailbox', () => {
   const row = async (id: string): Promise<any> =>
     (
       await gateway.sql(
-        `select seq, status_state as state, lease_epoch as epoch, crashes, extract(epoch from lease_until) as held from a2a_tasks where id = $1`,
+        `select seq, status_state as state, lease_epoch as epoch, crashes, extract(epoch from lease_until) as held
+         from a2a_tasks where id = $1`,
         [id],
       )
     )[0];
@@ -173,7 +174,7 @@ describe('an agent with tasks in a mailbox', () => {
   const waitersOf = (at: TestGateway): number =>
     (at.gateway.get(MailboxWaiters) as unknown as { waiters: Map<string, unknown> }).waiters.size;
 
-  it('keeps no task for a worker that left; at a stop all waits end, and a sender learns the state of its task', async () => {
+  it('keeps no task for a worker that left; a stop ends waits and tells a sender the state of its task', async () => {
     const leaving = new AbortController();
     const path = `/api/mailbox/${agent}/lease?waitMs=60000`;
     const headers = { authorization: `Bearer ${gateway.token}` };
@@ -306,7 +307,7 @@ describe('an agent with tasks in a mailbox', () => {
     expect((await readTask(id)).status.state).toBe('TASK_STATE_COMPLETED');
   });
 
-  it('RY-22 tells the holder of a canceled task at its next report; a waiting one is not handed out again', async () => {
+  it('RY-22 tells the holder of a canceled task at its next report; a waiting one is not given out again', async () => {
     const [held, waits] = [await send('x'), await send('y')];
     const { leaseEpoch } = (await lease()).body;
     for (const id of [held, waits]) await rpc(gateway, 'CancelTask', { id }, { agent });
@@ -332,7 +333,7 @@ describe('an agent with tasks in a mailbox', () => {
     const aDayAgo = `now() - interval '25 hours'`;
     await gateway.sql(`update a2a_tasks set status_since = ${aDayAgo}, next_at = now() where id = $1`, [id]);
     await (
-      await gateway.gateway.get(TaskRunner).begin(id as TaskId)
+      await gateway.gateway.get(TaskClaimer).beginTask(id as TaskId)
     )?.ended;
     const { status } = await eventually(
       () => readTask(id),
@@ -341,7 +342,7 @@ describe('an agent with tasks in a mailbox', () => {
     expect(status.message.parts[0].text).toBe('no worker fetched the task within a day');
   });
 
-  it('is opened by the secret of its agent, and reports need the token of the task: no worker needs to be an administrator', async () => {
+  it('opens with the secret of its agent, and reports need the token of the task, not an administrator', async () => {
     const id = await send('x');
     expect((await lease(0, secret)).body).toMatchObject({ task: { id }, message: { parts: [{ text: 'x' }] } });
     await loseHolder(id);
@@ -383,7 +384,11 @@ describe('an agent with tasks in a mailbox', () => {
     expect((await gateway.call('POST', `/api/mailbox/echo-${agent}/lease`)).status).toBe(422);
     expect([(await lease()).status, (await lease()).status]).toEqual([200, 204]);
     const acts = await gateway.sql(
-      `select event->>'outcome' as outcome from audit_events where event->>'verb' = 'mailbox.lease' and event->'resource'->>'id' = 'default' order by at desc limit 2`,
+      `select event->>'outcome' as outcome
+       from audit_events
+       where event->>'verb' = 'mailbox.lease' and event->'resource'->>'id' = 'default'
+       order by at desc
+       limit 2`,
     );
     expect(acts.map(({ outcome }) => outcome)).toEqual(['completed', 'denied']);
   });

@@ -30,7 +30,7 @@ describe('an org with services that never answer', () => {
     await gateway.close();
   });
 
-  it('abuse 36 is the only one that waits: the tasks of others are completed, also those of other members', async () => {
+  it('abuse 36 is the only one that waits: the tasks of others are completed, also of other members', async () => {
     const configuration = { returnImmediately: true };
     const send = (agent: string, token?: string) =>
       rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent, token });
@@ -57,7 +57,9 @@ describe('an org with services that never answer', () => {
       ({ status }) => status.state === 'TASK_STATE_COMPLETED',
     );
     await gateway.sql(
-      `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null where agent_name = 'tarpit'`,
+      `update a2a_tasks
+       set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null
+       where agent_name = 'tarpit'`,
     );
   });
 });
@@ -188,8 +190,8 @@ describe('an org with five open tasks', () => {
   /** Waits until no task is open, and the gateway has counted that. */
   const none = async () => {
     await eventually(open, (count) => count === 0);
-    const quota = gateway.gateway.get(TaskQuota) as unknown as { count(): Promise<void> };
-    for (let count = 0; count < 2; count++) await quota.count(); // the first count may have started before
+    const quota = gateway.gateway.get(TaskQuota) as unknown as { countOpenTasks(): Promise<void> };
+    for (let count = 0; count < 2; count++) await quota.countOpenTasks(); // the first count may have started before
   };
   const refusals = (answers: readonly { status: number }[]) => answers.filter(({ status }) => status === 429).length;
   /** A concurrent count may miss tasks that are being created. */
@@ -215,17 +217,20 @@ describe('an org with five open tasks', () => {
 
   it('abuse 36 gets the place of a canceled task at once', async () => {
     await none();
-    const quota = gateway.gateway.get(TaskQuota) as unknown as { timer: NodeJS.Timeout; count(): Promise<void> };
+    const quota = gateway.gateway.get(TaskQuota) as unknown as {
+      timer: NodeJS.Timeout;
+      countOpenTasks(): Promise<void>;
+    };
     clearInterval(quota.timer);
     try {
       const sends = Array.from({ length: 5 }, () => send(asleep));
       await eventually(open, (count) => count === 5);
-      await quota.count();
+      await quota.countOpenTasks();
       await cancel();
       await Promise.all(sends);
       expect((await send({ agent: 'echo' })).status).toBe(200);
     } finally {
-      quota.timer = setInterval(() => void quota.count(), 1_000);
+      quota.timer = setInterval(() => void quota.countOpenTasks(), 1_000);
     }
   });
 
@@ -234,7 +239,7 @@ describe('an org with five open tasks', () => {
     for (let count = 0; count < 30; count++) expect((await send({ agent: 'echo' })).status).toBe(200);
   });
 
-  it('abuse 36 gets no more by answers to questions and calls of registered agents, and no agent is called', async () => {
+  it('abuse 36 gets no more by answers to questions and calls of registered agents, and calls no agent', async () => {
     await none();
     const asked = (await send({ agent: 'asking' })).body.result.task;
     const sent = await Promise.all(Array.from({ length: 5 }, () => send(asleep, {}, { returnImmediately: true })));

@@ -117,7 +117,7 @@ describe('accepted tasks', () => {
     await stop(next.process, 'SIGTERM');
   });
 
-  it('AN-81 of a process that is stopped after its last answer: it leaves nothing running and loses nothing', async () => {
+  it('AN-81 of a process that is stopped after its last answer: nothing stays running or is lost', async () => {
     const { url, process } = await start('all');
     const ids = await sendAll(url, 'stopped');
     const { code, stderr } = await stop(process, 'SIGTERM');

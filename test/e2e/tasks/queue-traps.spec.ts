@@ -119,7 +119,7 @@ onRedis('an unreliable Redis', () => {
     ['answers after two seconds', { delayMs: 2_000 }, 0],
     ['breaks off', { resetAfter: 20 }, 10],
   ])(
-    'F15, F17 that %s: sends are answered at once, tasks end, the process stays ready, and the queue is used again afterwards',
+    'F15, F17 that %s: sends are answered at once, tasks end, the process stays ready, and then uses the queue',
     async (_what, fault, mayWait) => {
       await proxy.set(fault);
       const { ids, waited } = await sends();
@@ -205,7 +205,7 @@ onRedis('an unreliable Redis', () => {
     await queue.close();
   });
 
-  it('F19 delivers invalid jobs: they are dropped with a reason, unknown ids do nothing, and the next job is done', async () => {
+  it('F19 delivers invalid jobs: they are dropped with a reason or do nothing, and the next job is done', async () => {
     const board = new Board(gateway);
     const queue = otherClient();
     for (const data of [{ taskId: 'not-an-id' }, { taskId: 7 }, 'text', null, { other: 'x' }])
@@ -256,7 +256,7 @@ onRedis('an unreliable Redis', () => {
     add.mockRestore();
   });
 
-  it('is down when a process starts: it starts, works from the database, and uses Redis when it is up (P3)', async () => {
+  it('is down when a process starts: it works from the database, and uses Redis once it is up (P3)', async () => {
     await proxy.set('refuse');
     const late = await startTestGateway(
       { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, RIALTO_QUEUE_PREFIX: 'bull-late' },
@@ -308,7 +308,9 @@ it('F16 a queue that refuses to deliver jobs is polled with pauses, and delivers
   try {
     await publish(gateway);
     const [{ body }] = await gateway.sql(
-      `select pg_get_functiondef(p.oid) as body from pg_proc p where proname = 'move_to_active' and pronamespace = 'bullmq'::regnamespace`,
+      `select pg_get_functiondef(p.oid) as body
+       from pg_proc p
+       where proname = 'move_to_active' and pronamespace = 'bullmq'::regnamespace`,
     );
     await gateway.sql('create sequence bullmq.asked');
     // A sequence keeps its count when its transaction is rolled back.

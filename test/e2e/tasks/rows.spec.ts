@@ -133,7 +133,7 @@ describe('task behaviour of the reference systems', () => {
     expect((await rpc(gateway, 'tasks/cancel', { id: task.id }, { agent: 'asleep' })).status.state).toBe('canceled');
   });
 
-  it('RI-03 RI-08 RI-10 RI-15: one card, two doors, closed without a credential; an agent that did not opt in has none', async () => {
+  it('RI-03 RI-08 RI-10 RI-15: one card, two doors, closed without a credential; no opt-in, no card', async () => {
     const { body: card } = await gateway.call('GET', '/a2a/kofi@default/agent.json', undefined, null);
     const bindings = card.supportedInterfaces.map((one: any) => one.protocolBinding);
     expect(bindings).toEqual(expect.arrayContaining(['JSONRPC', 'HTTP+JSON']));
@@ -152,7 +152,7 @@ describe('task behaviour of the reference systems', () => {
     expect((await rpcCall(gateway, 'tasks/send', say('x'), { agent: 'shy' })).status).toBe(200);
   });
 
-  it('RI-16 RI-17 RI-26: tasks/send waits, returnImmediately does not, the 1.0 names work on the same path', async () => {
+  it('RI-16 RI-17 RI-26: tasks/send waits, returnImmediately does not, 1.0 names work on the same path', async () => {
     const waited = await rpc(gateway, 'tasks/send', say('x'), { agent: 'slow' });
     expect(waited).toMatchObject({ status: { state: 'completed' }, history: [{ role: 'user' }] });
     const soon = await rpc(gateway, 'tasks/send', say('x', { configuration: { returnImmediately: true } }), {
@@ -228,7 +228,7 @@ describe('task behaviour of the reference systems', () => {
     expect((await rpc(gateway, 'message/send', say('x'), { agent: 'writer' })).status.state).toBe('completed');
   });
 
-  it('RY-04 RY-38 RY-39: a context is created, returned and kept separate; an agent with a lasting history has one per caller', async () => {
+  it('RY-04 RY-38 RY-39: a context is made, returned and separate; a lasting history has one per caller', async () => {
     const one = await rpc(gateway, 'message/send', say('x'));
     const other = await rpc(gateway, 'message/send', say('y'));
     expect(one.contextId).not.toBe(other.contextId);
@@ -340,9 +340,12 @@ describe('tasks and restarts of processes', () => {
       // One statement, because the gateway's own sweep may run between two.
       await gateway.sql(
         `with tasks as (
-           insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, updated_at)
-           select made.id, org_id, agent_id, agent_name, 'c', owner, principal, made.state, now() - interval '3 days', '[]', '[]', 1, 1, now() - interval '3 days'
-             from a2a_tasks, (values ($2::uuid, 'completed'), ($3::uuid, 'input-required')) as made (id, state) where a2a_tasks.id = $1)
+           insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state,
+             status_timestamp, history, artifacts, seq, folded_seq, updated_at)
+           select made.id, org_id, agent_id, agent_name, 'c', owner, principal, made.state,
+             now() - interval '3 days', '[]', '[]', 1, 1, now() - interval '3 days'
+           from a2a_tasks, (values ($2::uuid, 'completed'), ($3::uuid, 'input-required')) as made (id, state)
+           where a2a_tasks.id = $1)
          insert into a2a_task_events (task_id, seq, body, at) values ($2, 1, '{}', now())`,
         [recentId, old, open],
       );

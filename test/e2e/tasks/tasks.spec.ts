@@ -1,6 +1,7 @@
 import { eventually } from '../../support/gateway/eventually.js';
 import { publish, rpc, rpcCall, rpcError, rpcStream, userMessage } from '../../support/clients/a2a.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { eventRows } from '../../support/gateway/event-rows.js';
 
 describe('tasks of a published agent', () => {
   let gateway: TestGateway;
@@ -24,10 +25,9 @@ describe('tasks of a published agent', () => {
       history: [{ role: 'ROLE_USER', parts: [{ text: 'hello' }], taskId: task.id, contextId: task.contextId }],
     });
     expect(await rpc(gateway, 'GetTask', { id: task.id })).toEqual(task);
-    const events = await gateway.sql(
-      'select seq, terminal, body from a2a_task_events where task_id = $1 order by seq',
-      [task.id],
-    );
+    const events = await gateway.sql(`select seq, terminal, body from ${eventRows} where task_id = $1 order by seq`, [
+      task.id,
+    ]);
     expect(events.map(({ seq, terminal }) => [seq, terminal])).toEqual([
       [1, false],
       [2, false],
@@ -80,7 +80,7 @@ describe('tasks of a published agent', () => {
     await eventually(read, ({ status }) => status.state === 'TASK_STATE_COMPLETED');
     // One commit stores the message, and one stores all its immediate results.
     const [row] = await gateway.sql(
-      'select count(*)::int as events, count(distinct at)::int as commits from a2a_task_events where task_id = $1',
+      `select count(*)::int as events, count(distinct at)::int as commits from ${eventRows} where task_id = $1`,
       [task.id],
     );
     expect(row).toEqual({ events: 4, commits: 2 });
@@ -127,7 +127,7 @@ describe('tasks of a published agent', () => {
     expect((await rpcError(gateway, 'CancelTask', { id: done.task.id })).code).toBe(-32002);
   });
 
-  it('(N14) one of two concurrent answers is accepted, and the other gets the error that the task accepts none now', async () => {
+  it('(N14) one of two concurrent answers is accepted, and the other gets an error that states this', async () => {
     const asked = await rpc(gateway, 'SendMessage', { message: userMessage('paint') }, { agent: 'asks' });
     const answer = (text: string) => ({ message: userMessage(text, { taskId: asked.task.id }) });
     const both = ['red', 'blue'].map((text) => rpcCall(gateway, 'SendMessage', answer(text), { agent: 'asks' }));

@@ -41,7 +41,7 @@ describe('MCP servers that the operator has declared', () => {
   const servers = async () => (await gateway!.call('GET', '/api/mcp/servers')).body.items;
   const listed = (name: string) => eventually(names, (all) => all.includes(name));
 
-  it("AE-01 AE-19 AE-58 the file of MCP clients and the gateway's file define servers, with secrets from the named variables", async () => {
+  it('AE-01 AE-19 AE-58 files of MCP clients and the gateway define servers, with secrets from variables', async () => {
     const one = await upstream();
     const usualServer = {
       command: process.execPath,
@@ -117,7 +117,7 @@ describe('MCP servers that the operator has declared', () => {
     expect((await card()).skills).toEqual([]);
   });
 
-  it('(N13) AN-97 the tools of the file of MCP clients stay skills next to a default agent, and its door finds them', async () => {
+  it('(N13) AN-97 the tools of an MCP file stay skills next to a default agent, and its door finds them', async () => {
     const agents = [{ name: 'first', description: 'Says it again.', skills: [{ id: 'say' }], apiKeyEnv: 'FIRST_KEY' }];
     const key = 'the-key-of-the-first-alone';
     const twin = await upstream();
@@ -173,7 +173,7 @@ describe('MCP servers that the operator has declared', () => {
     expect([card.status, await card.text()]).toEqual([404, expect.not.stringContaining('echo')]);
   });
 
-  it('a start follows the files: changed servers are updated, missing ones are deleted, registered ones stay', async () => {
+  it('a start follows the files: changed servers are updated, missing ones deleted, registered ones stay', async () => {
     const [one, other, registered] = [await upstream(), await upstream(), await upstream()];
     other.add('second', () => ({ content: [] }));
     await start({ ours: { one: { url: one.url }, two: { url: one.url, name: 'Two' } } });

@@ -56,7 +56,7 @@ describe('resources and prompts of MCP servers', () => {
     },
   );
 
-  it('AE-29 AE-51 AE-52 a resource is read from the server that lists it, else by a template or prefix, else from any server with resources', async () => {
+  it('AE-29 AE-51 AE-52 a resource is read where it is listed, else by template or prefix, else anywhere', async () => {
     const plain = await TestUpstream.start();
     await register(plain, '0-plain');
     await register(await library('sessions', 'a://x', ['both', 'one']), 'a');
@@ -92,7 +92,7 @@ describe('resources and prompts of MCP servers', () => {
     expect(one.calls.filter(({ name }) => name === 'resources/read')).toHaveLength(1);
   });
 
-  it('AE-09 AE-10 AE-30 AE-53 prompts of all servers are listed by their names, and filled in by their servers', async () => {
+  it('AE-09 AE-10 AE-30 AE-53 prompts of all servers are listed by name, and filled in by their servers', async () => {
     await register(await library('sessions', 'a://x', []), 'a');
     await register(await library('modern', 'b://x', []), 'b');
     const { prompts } = (await rpc('prompts/list')).result;

@@ -42,7 +42,8 @@ describe('hostile MCP servers', () => {
     },
     endlessNotices: (_id, response) => {
       stream(response);
-      const notice = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x'.repeat(2_000) } })}\n\n`;
+      const params = { level: 'info', data: 'x'.repeat(2_000) };
+      const notice = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params })}\n\n`;
       const more = (): void => {
         while (!response.destroyed && response.write(notice));
         if (!response.destroyed) response.once('drain', more);
@@ -68,7 +69,7 @@ describe('hostile MCP servers', () => {
       json(response, { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'fine' }] } }),
   };
 
-  it('AE-32 for any answer of it, its caller gets a typed error, other callers their answers, and nothing is left over', async () => {
+  it('AE-32 for any answer its caller gets a typed error, others their answers, and nothing is left over', async () => {
     const names = Object.keys(ways);
     await hostile(
       names.map((name) => ({ name, inputSchema })),
@@ -96,7 +97,7 @@ describe('hostile MCP servers', () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 1_048_576);
   });
 
-  it('AE-32 an invalid response ends its call at once, as a body or on a stream, and another invalid message there does not', async () => {
+  it('AE-32 an invalid response ends its call at once, as a body or on a stream; other messages do not', async () => {
     const event = (message: object): string => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
     const answers = { text: { result: 'text' }, nothing: { result: null }, empty: {} };
     const calls: Record<string, Reply> = {
@@ -123,7 +124,7 @@ describe('hostile MCP servers', () => {
     }
   });
 
-  it('names that collide, imitate others or look equal are listed once, under their server, or not at all', async () => {
+  it('names that collide, imitate others or look equal are listed once, under their server, or never', async () => {
     const echo = { name: 'echo', description: 'first', inputSchema };
     const { status } = await hostile([
       echo,

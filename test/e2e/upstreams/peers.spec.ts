@@ -125,7 +125,7 @@ describe('questions and notifications of MCP servers to the calling client', () 
     await gateway.call('DELETE', `/api/policies/${body.id}`);
   });
 
-  it('a client of the 2026-07-28 revision without declared capabilities gets the missing ones in an HTTP 400', async () => {
+  it('a client of revision 2026-07-28 without declared capabilities gets the missing ones in an HTTP 400', async () => {
     await fixture('modern');
     const { headers, body } = modernRequest('tools/call', { name: 'fix__test_missing_capability', arguments: {} }, 1);
     const response = await fetch(`${gateway.url}/mcp`, {
@@ -360,7 +360,7 @@ describe('questions and notifications of MCP servers to the calling client', () 
       await tell(one, all);
     });
 
-    it('AE-08 a stream of the 2026-07-28 revision gets changes of the resources that it named, if its caller may read them', async () => {
+    it('AE-08 a stream of revision 2026-07-28 gets changes of named resources that its caller may read', async () => {
       const one = await watchable('sessions');
       const { one: modern, told } = await client({}, { mode: 'pinned' });
       await modern.listen({ resourceSubscriptions: ['a://x'] });

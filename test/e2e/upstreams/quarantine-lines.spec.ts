@@ -94,7 +94,7 @@ describe('abuse 19: a tool that changed while no connection to its server was op
     expect((await errorOf(caller.callTool({ name: 'files__read', arguments: {} }))).data.code).toBe('tool_changed');
   });
 
-  it('is not called while its server refuses to list its tools, while its prompts and resources still work', async () => {
+  it('is not called while its server refuses to list tools, but its prompts and resources still work', async () => {
     Object.assign(one.capabilities, { prompts: {}, resources: {} });
     one.methods.set('prompts/list', () => ({ prompts: [{ name: 'p' }] }));
     one.methods.set('prompts/get', () => ({ messages: [] }));

@@ -68,7 +68,9 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
   const rowOf = async () =>
     (
       await gateway.sql(
-        `select approved_tools, quarantined_tools from mcp_servers where org_id = (select id from orgs where slug = 'default')`,
+        `select approved_tools, quarantined_tools
+         from mcp_servers
+         where org_id = (select id from orgs where slug = 'default')`,
       )
     )[0];
   const wasCalled = () => one.calls.length;
@@ -266,7 +268,9 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     await call('files__echo');
     one.add('read', answer, evil);
     await gateway.sql(
-      `update mcp_servers set offer = replace(offer::text, 'Reads.', $1)::json, revision = revision + 1 where server_id = 'files'`,
+      `update mcp_servers
+       set offer = replace(offer::text, 'Reads.', $1)::json, revision = revision + 1
+       where server_id = 'files'`,
       [evil.description],
     );
     await eventually(

@@ -43,7 +43,7 @@ describe('(E13) the number of starts of the program of an MCP server', () => {
     return JSON.parse(result.content[0].text).pid as number;
   };
 
-  it('makes room for a call by ending a program that is only subscribed to, the least recently used one first (E3)', async () => {
+  it('ends a program that is only subscribed to for a call, the least recently used one first (E3)', async () => {
     const subscriber = await connectSdk(`${gateway.url}/mcp`, gateway.token, 'legacy');
     const register = async (id: string, env: object = {}) => {
       const { status } = await gateway.call('POST', '/api/mcp/servers', { id, ...program(env), timeoutMs: 5_000 });
@@ -113,7 +113,7 @@ describe('(E13) the number of starts of the program of an MCP server', () => {
     await eventually(running, (pids) => pids.length === 1 && pids[0] === pid);
   });
 
-  it('leaves no program of an agent that disconnects during its registration, unless the server is registered by then', async () => {
+  it('keeps no program of an agent that disconnects while it registers, unless it is registered by then', async () => {
     const agent = await connectAgent(gateway);
     agent.send(message('mcp/server/register/req', { server_id: 'own', ...asMessage(program({ SLOW_LISTS: folder })) }));
     await eventually(started, (pids) => pids.length === 1);

@@ -43,7 +43,7 @@ describe('MCP servers that are programs', () => {
   const until = (check: () => boolean) => eventually(check, Boolean);
   const gone = (pid: number) => until(() => !isAlive(pid));
 
-  it('AE-16 AE-17 one is started with its own environment, folder and arguments, and without those of the gateway', async () => {
+  it('AE-16 AE-17 one starts with its own environment, folder and arguments, not those of the gateway', async () => {
     process.env.CANARY_OF_THE_GATEWAY = 'x';
     const { status, body } = await register({ args: [script, 'one', 'two three'], env: { TOKEN: 'canary-env' } });
     delete process.env.CANARY_OF_THE_GATEWAY;
@@ -70,11 +70,11 @@ describe('MCP servers that are programs', () => {
     expect((await change({ cwd: folder, env: {} })).status).toBe(200);
     const moved = await jsonOf('environment');
     expect([moved.cwd, moved.env.TOKEN]).toEqual([folder, undefined]);
-    expect(existsSync(cwd)).toBe(false);
+    await until(() => !existsSync(cwd));
     expect(JSON.stringify(await gateway.sql('select * from mcp_servers'))).not.toContain('canary-env');
   });
 
-  it("X2.2 one reads neither the memory nor the environment of the gateway or of another server's program, and has no privilege", async () => {
+  it('X2.2 one reads no memory or environment of the gateway or another program, and has no privilege', async () => {
     await register();
     await register({ id: 'other', env: { TOKEN: 'canary-of-the-other' } });
     const other = JSON.parse(
@@ -147,7 +147,7 @@ describe('MCP servers that are programs', () => {
     expect(await textOf('echo', { text: 'still here' })).toBe('still here');
   });
 
-  it('has a download folder that stays between starts, is used by no other server, and is removed with it', async () => {
+  it('has its own download folder, which stays between starts and is removed with it', async () => {
     await register();
     await register({ id: 'other' });
     const { env } = await jsonOf('environment');
@@ -193,7 +193,7 @@ describe('MCP servers that are programs', () => {
     },
   );
 
-  it('AE-43 lines that arrive split, merged or between noise are parsed, and a part of standard error is logged', async () => {
+  it('AE-43 lines that arrive split, merged or between noise are parsed, and part of stderr is logged', async () => {
     await register();
     expect(await textOf('split')).toBe('ä'.repeat(10));
     expect(await textOf('nonsense')).toBe('after all');

@@ -190,7 +190,7 @@ describe('MCP servers as tools', () => {
     expect(visible + gateway.log.join()).not.toContain('canary-upstream');
   });
 
-  it('AE-16 AE-18 AE-24 a WebSocket has its headers, reconnects when it broke, and has only ws and wss URLs', async () => {
+  it('AE-16 AE-18 AE-24 a WebSocket has its headers, reconnects when it broke, and takes only ws and wss', async () => {
     const one = await start('websocket');
     expect((await register(one, 'ws', { headers: { 'X-Key': 'k' } })).body).toMatchObject({ transport: 'websocket' });
     expect((await call('ws__echo', { text: 'a' })).result.content[0].text).toBe('a');
@@ -238,7 +238,7 @@ describe('MCP servers as tools', () => {
     expect((await register(one, 'one')).status).toBe(409);
   });
 
-  it('AE-20 AE-27 AE-58 an unreachable server fails at once, stays listed, and is used again when it returns', async () => {
+  it('AE-20 AE-27 AE-58 an unreachable server fails at once, stays listed, and is used when it returns', async () => {
     const one = await start();
     await register(one, 'one');
     await call('one__echo', { text: 'x' });
@@ -292,7 +292,7 @@ describe('MCP servers as tools', () => {
     expect((await call('one__sleeps')).error).toMatchObject({ code: -32201, data: { code: 'remote_timeout' } });
   });
 
-  it('RE-89 policy decides each tool by its canonical name, and a caller that may not discover a server sees none of it', async () => {
+  it('RE-89 policy decides each tool by its canonical name, and hides servers that a caller may not see', async () => {
     const one = await start();
     await register(one, 'one');
     const forbid = (name: string, text: string) => gateway.call('POST', '/api/policies', { name, text });

@@ -96,7 +96,7 @@ describe('MCP servers with per-user credentials', () => {
     expect(audited.length).toBeGreaterThan(0);
   });
 
-  it('have a separate connection for each user, also when two users are the same to the server, and for each org', async () => {
+  it('have a connection for each user and each org, also when two users are the same to the server', async () => {
     const one = await start('sessions', ['same']);
     one.add('who', (_args, _signal, server) => ({ content: [{ type: 'text', text: idOf(server!) }] }));
     await register(one);
@@ -202,7 +202,7 @@ describe('MCP servers with per-user credentials', () => {
       });
   });
 
-  it('have rules: other headers, servers without user credentials, and callers without a token are refused', async () => {
+  it('have rules: other headers, servers without user credentials, and callers without token are refused', async () => {
     const one = await start();
     one.admits = (headers) => headers['x-key'] === 'k' && headers['x-shared'] === 's' && headers['x-user'] === 'u';
     const userHeaders = ['X-Key', 'x-user'];
@@ -232,7 +232,7 @@ describe('MCP servers with per-user credentials', () => {
     expect((await gateway.call('POST', '/api/mcp/servers', reserved)).status).toBe(400);
   });
 
-  it('with optional credentials serve users without one by the shared connection, and users with one by their own', async () => {
+  it('with optional credentials serve users without one by the shared connection, others by their own', async () => {
     const one = await start('modern', ['all', 'ann']);
     const shared = { userCredentials: 'optional', headers: { authorization: 'Bearer canary-all' } };
     expect((await register(one, shared)).body.tools).toHaveLength(1);

@@ -97,7 +97,7 @@ describe('push configurations', () => {
     ['is gone', 410],
     ['fails', 500],
   ])(
-    'an address that %s after it was replaced does not affect the new one, which gets the posts that the old one did not accept',
+    'an address that %s after it was replaced does not affect the new one, which gets the posts that are left',
     async (_how, reply) => {
       const fresh = await startWebhookSink();
       try {
@@ -133,7 +133,9 @@ describe('push configurations', () => {
       ([{ state }]) => state === 'failing',
     );
     await gateway.sql(
-      `update webhook_deliveries set attempts = 0, next_at = now() + interval '1 hour', body = '{"old":1}' where task_id = $1`,
+      `update webhook_deliveries
+       set attempts = 0, next_at = now() + interval '1 hour', body = '{"old":1}'
+       where task_id = $1`,
       [taskId],
     );
     await create(taskId, { id: 'a', url: `${sink.url}/new` });
@@ -331,7 +333,8 @@ describe('push configurations', () => {
     await create(taskId, { id: 'a', token: 'token-of-a' });
     await create(taskId, { id: 'b', url: `${sink.url}/b` });
     await gateway.sql(
-      `update push_configs b set token = a.token from push_configs a where a.task_id = $1 and b.task_id = $1 and a.id = 'a' and b.id = 'b'`,
+      `update push_configs b set token = a.token from push_configs a
+       where a.task_id = $1 and b.task_id = $1 and a.id = 'a' and b.id = 'b'`,
       [taskId],
     );
     await answer(taskId);

@@ -65,7 +65,7 @@ describe('the deliveries of an org', () => {
     await gateway.call('DELETE', `/api/webhooks/secrets/${id}`);
   });
 
-  it('are signed with the secret of the org, during a rotation also with the previous one, and with no other', async () => {
+  it('are signed with the secret of the org, in a rotation also with the previous one, and with no other', async () => {
     await send();
     expect((await got(3))[0]!.headers['webhook-signature']).toBeUndefined();
 
@@ -106,7 +106,7 @@ describe('the deliveries of an org', () => {
     expect(JSON.stringify(stored)).not.toContain(third.secret.slice(6, 20));
   });
 
-  it('are signed with all of several secrets that were created at the same time; the last of them does not expire', async () => {
+  it('are signed with each of the secrets that were created together; the last does not expire', async () => {
     for (let round = 0; round < 5; round++) {
       const made = await Promise.all([makeSecret(600), makeSecret(600), makeSecret(600)]);
       const { items } = (await gateway.call('GET', '/api/webhooks/secrets')).body;
@@ -243,7 +243,9 @@ describe('the deliveries of an org', () => {
     const taskId = await send();
     await settled(taskId, 'delivered');
     await gateway.sql(
-      `update webhook_deliveries set status = 'pending', ended_at = null, next_at = now(), body = 'of another format', lease_until = now() - interval '1 second'
+      `update webhook_deliveries
+       set status = 'pending', ended_at = null, next_at = now(), body = 'of another format',
+         lease_until = now() - interval '1 second'
        where task_id = $1 and seq = (select max(seq) from webhook_deliveries where task_id = $1)`,
       [taskId],
     );

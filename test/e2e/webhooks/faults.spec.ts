@@ -2,6 +2,7 @@ import { publish, rpc, rpcError, userMessage } from '../../support/clients/a2a.j
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { hurry, startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
+import { eventRows } from '../../support/gateway/event-rows.js';
 
 const stateOf = ({ body }: { body: any }): string | undefined => body.statusUpdate?.status.state;
 const deliveries = (gateway: TestGateway, taskId: string) =>
@@ -100,7 +101,7 @@ describe('webhooks of processes that start and stop', () => {
       );
       const hurrying = setInterval(() => void hurry(first), 25);
       await allOver(first, taskId, 42).finally(() => clearInterval(hurrying));
-      const events = await first.sql('select body from a2a_task_events where task_id = $1 and seq > 1 order by seq', [
+      const events = await first.sql(`select body from ${eventRows} where task_id = $1 and seq > 1 order by seq`, [
         taskId,
       ]);
       const texts = sink.received.map(({ text }) => text);
@@ -132,7 +133,8 @@ describe('webhooks of processes that start and stop', () => {
         );
       const hold = (owner: number, seconds: number) =>
         first.sql(
-          `update webhook_deliveries set next_at = now(), lease_owner = $2, lease_until = now() + $3 * interval '1 second'
+          `update webhook_deliveries
+           set next_at = now(), lease_owner = $2, lease_until = now() + $3 * interval '1 second'
            where id = (select id from webhook_deliveries where task_id = $1 order by seq limit 1)`,
           [taskId, owner, seconds],
         );
@@ -208,11 +210,13 @@ describe('webhooks with private addresses forbidden', () => {
     const closed = 'http://127.0.0.1:9/';
     for (const [id, url] of Object.entries({ open: sink.url, closed })) {
       await gateway.sql(
-        `insert into push_configs (task_id, id, org_id, url, format) select id, $2, org_id, $3, 'v1' from a2a_tasks where id = $1`,
+        `insert into push_configs (task_id, id, org_id, url, format)
+         select id, $2, org_id, $3, 'v1' from a2a_tasks where id = $1`,
         [task.id, id, url],
       );
       await gateway.sql(
-        `insert into webhook_deliveries (id, org_id, task_id, config_id, seq) select gen_random_uuid(), org_id, id, $2, 2 from a2a_tasks where id = $1`,
+        `insert into webhook_deliveries (id, org_id, task_id, config_id, seq)
+         select gen_random_uuid(), org_id, id, $2, 2 from a2a_tasks where id = $1`,
         [task.id, id],
       );
     }

@@ -43,9 +43,12 @@ describe('a receiver that is down for 75 hours', () => {
   };
   const pending = () =>
     gateway.sql(
-      `select distinct on (task_id, config_id) id, task_id, config_id, attempts, extract(epoch from next_at - now())::float as wait,
+      `select distinct on (task_id, config_id) id, task_id, config_id, attempts,
+         extract(epoch from next_at - now())::float as wait,
          extract(epoch from next_at - (select max(at) from webhook_attempts where delivery_id = id))::float as pause
-       from webhook_deliveries where status = 'pending' order by task_id, config_id, seq`,
+       from webhook_deliveries
+       where status = 'pending'
+       order by task_id, config_id, seq`,
     );
   const settled = () =>
     eventually(
@@ -69,7 +72,7 @@ describe('a receiver that is down for 75 hours', () => {
     await settled();
   };
 
-  it('F33: gets everything when it is back, in order, each once; other receivers are not affected, and nothing accumulates', async () => {
+  it('F33: gets all when it is back, in order, each once; others are not affected, and nothing piles up', async () => {
     down!.script([503], true);
     const taskIds = await Promise.all([send(), send(), send()]);
     await settled();

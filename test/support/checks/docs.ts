@@ -12,7 +12,7 @@ export interface DocBlock {
 }
 
 const marked =
-  /<!-- (run|background|file: (\S+)|printed by (\S+)) -->\n```(\w+)\n([\s\S]*?)```(?:\n```(json|text)\n([\s\S]*?)```)?/g;
+  /<!-- (run|background|file: (\S+)|printed by (\S+)) -->\n```(\w+)\n(.*?)```(?:\n```(json|text)\n(.*?)```)?/gs;
 
 export function blocksOf(page: string): DocBlock[] {
   return [...page.matchAll(marked)].map(([, word, saved, program, , text, language, output]) => {

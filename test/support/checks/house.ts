@@ -25,21 +25,19 @@ interface Source {
   readonly text: string;
   readonly tree: ts.SourceFile;
   readonly imports: readonly Import[];
-  /** Index in `rooms`; -1 for the entry files outside all rooms. */
-  readonly room: number;
+  /** Index in `modules`; -1 for the entry files outside all modules. */
+  readonly module: number;
   readonly isSpec: boolean;
 }
 
-/**
- * The modules ("rooms") in their order. A module imports only modules with a lower or equal index (architecture,
- * section 1).
- */
-export const rooms = [
+/** The modules in their order. A module imports only modules with a lower or equal index (ARCHITECTURE.md). */
+export const modules = [
   'kernel',
   'protocol',
   'platform',
   'audit',
   'policy',
+  'approvals',
   'registry',
   'tasks',
   'a2a-client',
@@ -56,18 +54,23 @@ const pure = 2;
 const entries =
   /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags|check-node|run-gateway)\.ts$|^src\/(cli|demo)\//;
 const entity = /\.entity\.ts$/;
-const purePackages = /^(zod|re2js|ajv(-formats)?|ajv\/dist\/20(19|20)\.js|node:(crypto|vm|perf_hooks|buffer))$/;
+const purePackages =
+  /^(zod|re2js|ajv(-formats)?|ajv\/dist\/20(19|20)\.js|@hpke\/(core|dhkem-x25519)|node:(crypto|vm|perf_hooks|buffer))$/;
 const impureNames = new Set(['process', 'fetch', 'require', 'WebSocket', 'XMLHttpRequest']);
 const outboundPackages = new Set(['undici', 'node:https', 'node:http2', 'node:tls', 'https', 'http2', 'tls']);
+const internals = /\/library-internals\//;
+const request = /Requested upstream: https:\/\/github\.com(\/[\w.-]+){2}\/(issues|pull)\/\d+|Missing public API: \w/;
+const canary = /Canary test: `([\w./-]+\.spec\.ts)`/;
 const maxFiles = 25;
-const bounded = /^(src|test\/(e2e|support))\//;
+const bounded = /^(src|test|bench)\//;
 const maxLines = 400;
 const maxMedianLines = 90;
+const maxColumns = 120;
 
 /** All rules with their checks. `test/architecture.spec.ts` tests each rule with a violation. */
 const rules = {
-  'known room': (source) =>
-    source.room >= 0 || entries.test(source.path) || !source.path.startsWith('src/') ? [] : [source.path],
+  'known module': (source) =>
+    source.module >= 0 || entries.test(source.path) || !source.path.startsWith('src/') ? [] : [source.path],
   'import downwards': (source, all) => targets(source).filter((target) => !mayReach(source, target, all)),
   'public root': (source) => targets(source).filter((target) => !isPublic(source, target)),
   'pure kernel and protocol': (source) => (isPure(source) ? impurities(source) : []),
@@ -85,7 +88,13 @@ const rules = {
     isCode(source) && !source.path.startsWith('src/platform/http/outbound/safe-') ? outbound(source) : [],
   'no default export': (source) => (isCode(source) && hasDefaultExport(source.tree) ? ['export default'] : []),
   'no index.ts': (source) => (/(^|\/)index\.ts$/.test(source.path) ? [source.path] : []),
+  'reasons of library internals': (source, all) =>
+    isCode(source) && internals.test(source.path) ? missingReasons(source, all) : [],
   'size of a file': (source) => (linesOf(source.text) > maxLines ? [`${linesOf(source.text)} lines`] : []),
+  'length of a line': (source) =>
+    source.text
+      .split('\n')
+      .flatMap(({ length }, index) => (length > maxColumns ? [`line ${index + 1}: ${length} columns`] : [])),
 } satisfies Record<string, (source: Source, all: Sources) => readonly string[]>;
 
 const wholeRules = {
@@ -133,7 +142,7 @@ export function importsOf(tree: ts.SourceFile): { specifier: string; typeOnly: b
 function read(path: string, text: string, all: Sources): Source {
   const tree = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const imports = importsOf(tree).map((found) => ({ ...found, target: targetOf(path, found.specifier, all) }));
-  return { path, text, tree, imports, room: roomOf(path), isSpec: path.endsWith('.spec.ts') };
+  return { path, text, tree, imports, module: indexOf(path), isSpec: path.endsWith('.spec.ts') };
 }
 
 function specifierOf(node: ts.Node): string | undefined {
@@ -175,9 +184,9 @@ function targets({ imports }: Source): string[] {
   return unique(imports.flatMap(({ target }) => target ?? []));
 }
 
-function roomOf(path: string): number {
+function indexOf(path: string): number {
   const [top, name] = path.split('/');
-  return top === 'src' ? rooms.indexOf(name as (typeof rooms)[number]) : -1;
+  return top === 'src' ? modules.indexOf(name as (typeof modules)[number]) : -1;
 }
 
 /**
@@ -187,7 +196,7 @@ function mayReach(source: Source, target: string, all: Sources): boolean {
   if (!source.path.startsWith('src/')) return true;
   if (!target.startsWith('src/')) return source.isSpec && target.startsWith('test/support/');
   if (!all.has(target)) return false;
-  return source.room < 0 || (roomOf(target) >= 0 && roomOf(target) <= source.room);
+  return source.module < 0 || (indexOf(target) >= 0 && indexOf(target) <= source.module);
 }
 
 /**
@@ -195,12 +204,12 @@ function mayReach(source: Source, target: string, all: Sources): boolean {
  * tables.
  */
 function isPublic(source: Source, target: string): boolean {
-  const room = roomOf(target);
-  if (!source.path.startsWith('src/') || room === source.room || room < libraries) return true;
+  const index = indexOf(target);
+  if (!source.path.startsWith('src/') || index === source.module || index < libraries) return true;
   return target.split('/').length === 3 || (source.path === 'src/entities.ts' && entity.test(target));
 }
 
-/** Returns the module of a file: a room, or a folder of a library. */
+/** Returns the folder of the module of a file; in a library, each folder counts as a module. */
 function moduleOf(path: string): string {
   return path
     .split('/')
@@ -209,8 +218,8 @@ function moduleOf(path: string): string {
 }
 
 function isLibrary(path: string): boolean {
-  const room = roomOf(path);
-  return room >= 0 && room < libraries;
+  const index = indexOf(path);
+  return index >= 0 && index < libraries;
 }
 
 /**
@@ -235,12 +244,22 @@ function countBy(names: readonly string[]): Map<string, number> {
   return counts;
 }
 
-function isPure({ room, isSpec }: Source): boolean {
-  return room >= 0 && room < pure && !isSpec;
+function isPure({ module, isSpec }: Source): boolean {
+  return module >= 0 && module < pure && !isSpec;
 }
 
 function isCode({ path, isSpec }: Source): boolean {
   return path.startsWith('src/') && !isSpec;
+}
+
+/** A file that uses the insides of a library names the public API that it lacks, and its canary test. */
+function missingReasons({ path, text }: Source, all: Sources): string[] {
+  const name = canary.exec(text)?.[1];
+  const test = name?.includes('/') ? name : posix.join(posix.dirname(path), name ?? '');
+  return [
+    ...(request.test(text) ? [] : ['no upstream request and no missing public API']),
+    ...(all.get(test)?.includes(`${posix.basename(path, '.ts')}.js'`) ? [] : ['no canary test that imports the file']),
+  ];
 }
 
 function isDemoAgent(path: string): boolean {

@@ -33,7 +33,7 @@ export interface SdkClientOptions {
 }
 
 /**
- * The default agent. gRPC of v0.3 cannot name an agent, so only the card of the default agent lists it (K2). `setUpSdk`
+ * The default agent. gRPC of v0.3 cannot name an agent, so only the card of the default agent lists it. `setUpSdk`
  * makes this agent the default.
  */
 const defaultAgent = 'echo03';
@@ -45,31 +45,49 @@ export async function setUpSdk(gateway: Caller): Promise<void> {
 }
 
 /** Creates the official client from the card of a published agent. It uses one version and one binding only. */
-export function sdkClient(gateway: Caller, { binding, version }: SdkWire, options: SdkClientOptions = {}) {
+export function sdkClient(gateway: Caller, wire: SdkWire, options: SdkClientOptions = {}) {
+  const { binding, version } = wire;
   const { agent = version === '1.0' ? 'echo' : 'echo03', token = gateway.token, headers = {}, cardPath } = options;
   const sent: Record<string, string> = { ...(token !== null && { authorization: `Bearer ${token}` }), ...headers };
+  // A v0.3 card has no tenant, so callers of another agent name it in metadata.
+  const metadata = version === '0.3' ? { ...sent, 'rialto-agent': agent } : sent;
+  const found = version === '0.3' && binding === 'GRPC' ? defaultAgent : agent;
+  const factory = factoryFor(wire, binding === 'GRPC' ? metadata : sent, options.statuses);
+  if (cardPath !== undefined) return opened(factory.createFromUrl(`${gateway.url}${cardPath}`, ''));
+  return opened(factory.createFromUrl(`${gateway.url}/a2a/agents/${found}/`, '.well-known/agent-card.json'));
+}
+
+/** Creates the official client from the text of a card. It uses one version and one binding only. */
+export function sdkClientOfCard(card: object, wire: SdkWire, token: string) {
+  const fetchImpl = () => Promise.resolve(Response.json(card));
+  const factory = factoryFor(wire, { authorization: `Bearer ${token}` }, [], fetchImpl);
+  return opened(factory.createFromUrl('http://card.example/', ''));
+}
+
+/** @param sent headers of every call; in gRPC, metadata. */
+function factoryFor(
+  { binding, version }: SdkWire,
+  sent: Record<string, string>,
+  statuses?: number[],
+  fetchCard?: typeof fetch,
+): ClientFactory {
   const legacyCompat = { enabled: version === '0.3' };
   const fetchImpl: typeof fetch = async (input, init) => {
     const headers = { ...Object.fromEntries(new Headers(init?.headers)), ...sent };
     const response = await fetch(input, { ...init, headers });
-    options.statuses?.push(response.status);
+    statuses?.push(response.status);
     return response;
   };
-  // A v0.3 card has no tenant, so callers of another agent name it in metadata.
-  const metadata = version === '0.3' ? { ...sent, 'rialto-agent': agent } : sent;
-  const found = version === '0.3' && binding === 'GRPC' ? defaultAgent : agent;
   const transports: Record<SdkWire['binding'], TransportFactory> = {
     JSONRPC: new JsonRpcTransportFactory({ fetchImpl, legacyCompat }),
     'HTTP+JSON': new RestTransportFactory({ fetchImpl, legacyCompat }),
     GRPC: new GrpcTransportFactory({ legacyCompat }),
   };
-  const factory = new ClientFactory({
+  return new ClientFactory({
     transports: [transports[binding]],
-    cardResolver: new DefaultAgentCardResolver({ legacyCompat }),
-    clientConfig: { interceptors: binding === 'GRPC' ? [withMetadata(metadata)] : [] },
+    cardResolver: new DefaultAgentCardResolver({ legacyCompat, ...(fetchCard && { fetchImpl: fetchCard }) }),
+    clientConfig: { interceptors: binding === 'GRPC' ? [withMetadata(sent)] : [] },
   });
-  if (cardPath !== undefined) return opened(factory.createFromUrl(`${gateway.url}${cardPath}`, ''));
-  return opened(factory.createFromUrl(`${gateway.url}/a2a/agents/${found}/`, '.well-known/agent-card.json'));
 }
 
 const channels: { close?: () => void }[] = [];

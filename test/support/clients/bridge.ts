@@ -1,6 +1,6 @@
 import { RialtoError } from '../../../src/kernel/errors.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
-import { Deadline } from '../../../src/kernel/deadline.js';
+import { Deadline } from '../../../src/kernel/abort.js';
 import { bridgeEndpoint, type Endpoint } from '../../../src/a2a-client/transports/endpoint-choice.js';
 import type { HopHeaders } from '../../../src/a2a-client/transports/remote-hop.js';
 import { BridgeTransport } from '../../../src/a2a-client/transports/bridge.transport.js';
@@ -27,7 +27,7 @@ export async function stub(options: StubAgentOptions = {}): Promise<StubAgent> {
   return closing(await startStubAgent(options));
 }
 
-const plain: HopHeaders = { of: () => Promise.resolve({}), renew: () => false };
+const plain: HopHeaders = { headersFor: () => Promise.resolve({}), renew: () => false };
 
 export interface BridgeCallOptions {
   args?: JsonObject;
@@ -54,7 +54,11 @@ export async function call(agent: Callee, options: BridgeCallOptions = {}) {
   const transport = options.transport ?? new BridgeTransport(client());
   const endpoint = options.endpoint ?? endpointOf(agent);
   const hop = { endpoint, headers, deadline: new Deadline(timeoutMs), signals: signal ? [signal] : [] };
-  return transport.call(hop, { skillId, args, sessionId: `a2a-x-${skillId}-s`, baseUrl: agent.url }, options.watch);
+  return transport.callSkill(
+    hop,
+    { skillId, args, sessionId: `a2a-x-${skillId}-s`, baseUrl: agent.url },
+    options.watch,
+  );
 }
 
 export const output = async (agent: Callee, options?: BridgeCallOptions) => toolOutput(await call(agent, options));

@@ -1,9 +1,4 @@
-import {
-  A2AClient,
-  A2AClientError,
-  type A2AClientOptions,
-  type StreamResponse,
-} from '../../../src/a2a-client/client.js';
+import { A2AClient, A2AClientError, type A2AClientOptions } from '../../../src/a2a-client/client.js';
 import { closing } from './bridge.js';
 
 const allow = '127.0.0.0/8';
@@ -25,8 +20,8 @@ export async function failure(work: Promise<unknown>): Promise<A2AClientError> {
   return error;
 }
 
-export async function all(events: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
-  const list: StreamResponse[] = [];
+export async function all<Event>(events: AsyncIterable<Event>): Promise<Event[]> {
+  const list: Event[] = [];
   for await (const event of events) list.push(event);
   return list;
 }

@@ -4,6 +4,7 @@ import { terminalStates, wordOf } from '../../../src/protocol/a2a/states.js';
 import { bodyFromStore, type StoredBody } from '../../../src/tasks/storage/stored-event.js';
 import type { StoredTask } from '../../../src/tasks/task.types.js';
 import type { TestGateway } from '../gateway/gateway.js';
+import { eventRows } from '../gateway/event-rows.js';
 
 interface TaskRow {
   readonly id: string;
@@ -38,7 +39,7 @@ export async function rowComplaints(gateway: TestGateway, open: readonly string[
        lease_owner is not null as held, next_at is not null as due from a2a_tasks`,
   );
   const events = await gateway.sql<EventRow & { body: StoredBody }>(
-    'select task_id, seq, body, terminal from a2a_task_events order by task_id, seq',
+    `select task_id, seq, body, terminal from ${eventRows} order by task_id, seq`,
   );
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const logs = new Map<string, EventRow[]>(tasks.map(({ id }) => [id, []]));

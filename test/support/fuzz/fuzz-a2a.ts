@@ -159,6 +159,7 @@ function rest(random: Random, ground: A2aGround, names: Names): Wish {
 /** Builds a request to the run view, or to the views of tasks for administrators. */
 function run(random: Random, _ground: A2aGround, { task }: Names): Wish {
   const id = random.chance(0.85) ? task.id : segment(random);
+  const filter = { limit: 5, agent: task.agent, state: 'working', contextId: task.contextId, cursor: 'x' };
   const path = random.pick([
     `/a2a/tasks/${id}`,
     `/a2a/tasks/${id}/events`,
@@ -166,7 +167,7 @@ function run(random: Random, _ground: A2aGround, { task }: Names): Wish {
     `/a2a/tasks/${id}/${segment(random)}`,
     `/api/a2a/tasks/${id}`,
     `/api/a2a/tasks/${id}/cancel`,
-    `/api/a2a/tasks${queryOf({ limit: 5, agent: task.agent, state: 'working', contextId: task.contextId, cursor: 'x' }, random)}`,
+    `/api/a2a/tasks${queryOf(filter, random)}`,
     `/api/webhooks/deliveries${queryOf({ limit: 5, taskId: task.id, status: 'dead', cursor: 'x' }, random)}`,
   ]);
   const method = random.chance(0.95)

@@ -28,7 +28,8 @@ export function frame({ method, path, headers, body }: Draft, random: Random): {
       ...lines,
       ['Connection', 'close'],
     ];
-    const head = `${method} ${path} ${version}\r\n${all.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n`;
+    const fields = all.map(([name, value]) => `${name}: ${value}`).join('\r\n');
+    const head = `${method} ${path} ${version}\r\n${fields}\r\n\r\n`;
     return { bytes: Buffer.concat([Buffer.from(head, 'latin1'), after]), lies };
   };
   switch (kind) {

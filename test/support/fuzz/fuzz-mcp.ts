@@ -29,9 +29,9 @@ export function mcpBody(random: Random, tool: string): Buffer {
   const one = (): string => message(random, tool);
   if (random.chance(0.8)) return Buffer.from(one());
   const length = random.pick([0, 1, 2, 20, 21, 10_000]);
-  return Buffer.from(
-    `[${Array.from({ length }, (_, index) => (index < 3 ? one() : '{"jsonrpc":"2.0","id":1,"method":"ping"}')).join(',')}]`,
-  );
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+  const messages = Array.from({ length }, (_, index) => (index < 3 ? one() : ping));
+  return Buffer.from(`[${messages.join(',')}]`);
 }
 
 function message(random: Random, tool: string): string {
@@ -82,8 +82,10 @@ function paramsOf(random: Random, tool: string): string {
     () => `{"name":${value},"arguments":${value}}`,
     () => `{"name":${text},"arguments":{"a":${value}}}`,
     () => `{"name":"nobody.${random.pick(['deploy', '__proto__', '\\u0000', '\\ud800', '*'])}","arguments":{}}`,
-    () =>
-      `{"name":${JSON.stringify(tool)},"arguments":${random.pick(['null', '[]', '"x"', '{}', '{"need":7}', `{"need":null,${text}:1}`])}}`,
+    () => {
+      const needs = random.pick(['null', '[]', '"x"', '{}', '{"need":7}', `{"need":null,${text}:1}`]);
+      return `{"name":${JSON.stringify(tool)},"arguments":${needs}}`;
+    },
     () => `{"name":${JSON.stringify(`${tool} `)},"arguments":{"need":"x"}}`,
     () => `{"protocolVersion":${value},"capabilities":${value},"clientInfo":{"name":${text},"version":${value}}}`,
     () => `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":${value}}`,
@@ -96,7 +98,10 @@ function paramsOf(random: Random, tool: string): string {
 }
 
 function modern(text: string): string {
-  const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"fuzz","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`;
+  const meta =
+    '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",' +
+    '"io.modelcontextprotocol/clientInfo":{"name":"fuzz","version":"1"},' +
+    '"io.modelcontextprotocol/clientCapabilities":{}}';
   return `{"name":${text},"arguments":{},${meta}}`;
 }
 

@@ -124,7 +124,8 @@ export class FuzzPeer {
       () => around(random.pick(poisons)(), 'text/event-stream'),
       () =>
         Buffer.from(
-          'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\nzz\r\n{}\r\n0\r\n\r\n',
+          'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n' +
+            'zz\r\n{}\r\n0\r\n\r\n',
         ),
       () => Buffer.from('not HTTP at all\r\n\r\n'),
     ])();

@@ -188,7 +188,8 @@ function invalidBody(schema: Schema, random: Random): Buffer {
   const value = random.chance(0.6) ? disturb(valid, random) : valid;
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return Buffer.from(JSON.stringify(value ?? null));
-  const member = `${JSON.stringify(random.pick(['fuzz', 'orgId', 'ownerId', 'constructor', 'createdAt']))}:${JSON.stringify(random.pick(hostileValues))}`;
+  const name = random.pick(['fuzz', 'orgId', 'ownerId', 'constructor', 'createdAt']);
+  const member = `${JSON.stringify(name)}:${JSON.stringify(random.pick(hostileValues))}`;
   const text = JSON.stringify(value);
   const closed = text === '{}' ? `{"fuzz":0,${member}}` : `${text.slice(0, -1)},"fuzz":0,${member}}`;
   return random.chance(0.15) ? scramble(Buffer.from(closed), random) : Buffer.from(closed);

@@ -1,6 +1,14 @@
 import type { TestGateway } from './gateway.js';
 
-const tables = ['audit_events', 'audit_chain', 'audit_checkpoints', 'audit_pending', 'audit_anchors', 'signing_keys'];
+const tables = [
+  'audit_events',
+  'audit_chain',
+  'audit_checkpoints',
+  'audit_pending',
+  'audit_anchors',
+  'audit_subject_keys',
+  'signing_keys',
+];
 
 /** Changes tables with the rights of their owner: the triggers are disabled, so none refuses the change. */
 export async function tamper(gateway: TestGateway, statements: readonly string[]): Promise<void> {

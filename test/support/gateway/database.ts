@@ -19,7 +19,9 @@ export async function createTestDatabase(name = 'db'): Promise<TestDatabase> {
   const database = `${runPrefix()}${name.replace(/\W/g, '_').slice(0, 24)}_${randomBytes(5).toString('hex')}`;
   await asAdmin(async (client) => {
     const template = await migratedTemplate(client);
-    await client.query(`CREATE DATABASE "${database}"${template ? ` TEMPLATE "${template}"` : ''}`);
+    // Copying files takes a quarter of the processor time of the default, which writes every page to the log.
+    const copy = template ? ` TEMPLATE "${template}" STRATEGY file_copy` : '';
+    await client.query(`CREATE DATABASE "${database}"${copy}`);
   });
   const drop = (): Promise<void> =>
     asAdmin(async (client) => {

@@ -9,10 +9,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === 'initialize')
     reply('{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}');
   else if (method === 'tools/list') reply('{"tools":[{"name":"back","inputSchema":{"type":"object"}}]}');
-  else if (method === 'tools/call')
-    reply(
-      `{"content":[{"type":"text","text":"x"}],"structuredContent":${/"arguments":(\{.*?\}\],"text":"\d+"\})/.exec(line)[1]}}`,
-    );
-  else
+  else if (method === 'tools/call') {
+    const [, object] = /"arguments":(\{.*?\}\],"text":"\d+"\})/.exec(line);
+    reply(`{"content":[{"type":"text","text":"x"}],"structuredContent":${object}}`);
+  } else
     process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":{"code":-32601,"message":"unknown"}}\n`);
 }

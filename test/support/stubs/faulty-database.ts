@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { Postgres } from '../../chaos/servers.js';
+import { Postgres } from '../../chaos/processes/servers.js';
 import { FaultProxy } from './fault-proxy.js';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.js';
 

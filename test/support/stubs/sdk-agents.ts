@@ -39,10 +39,14 @@ function v1Interface(url: string, protocolBinding: string): Wire {
   return { url, protocolBinding, protocolVersion: '1.0' };
 }
 
-/** Starts an agent of v1.0 over JSON-RPC (`/rpc`) and REST (`/rest`). */
-export function startSdkAgentV1(): Promise<SdkAgent> {
+type HttpBinding = 'JSONRPC' | 'HTTP+JSON';
+const httpBindings: readonly HttpBinding[] = ['JSONRPC', 'HTTP+JSON'];
+
+/** Starts an agent of v1.0 over JSON-RPC (`/rpc`) and REST (`/rest`). Its card lists `bindings`. */
+export function startSdkAgentV1(bindings = httpBindings): Promise<SdkAgent> {
   return serve((app, url, executor) => {
-    const interfaces = [v1Interface(`${url}/rpc`, 'JSONRPC'), v1Interface(`${url}/rest`, 'HTTP+JSON')];
+    const paths = { JSONRPC: '/rpc', 'HTTP+JSON': '/rest' };
+    const interfaces = bindings.map((binding) => v1Interface(`${url}${paths[binding]}`, binding));
     const card = { name: 'SDK Agent v1', ...about, supportedInterfaces: interfaces };
     const requestHandler = handlerOf(AgentCard.fromJSON(card), executor);
     const handlers = { requestHandler, userBuilder: UserBuilder.noAuthentication };
@@ -52,21 +56,18 @@ export function startSdkAgentV1(): Promise<SdkAgent> {
 }
 
 /**
- * Starts an agent of v0.3 with the compatibility layer of the SDK: JSON-RPC at the base URL, REST under `/v1`. It
- * refuses v1.0 requests.
+ * Starts an agent of v0.3 with the compatibility layer of the SDK: JSON-RPC at the base URL, REST under `/v1`. Its
+ * card lists `bindings`. It refuses v1.0 requests.
  */
-export function startSdkAgentV03(): Promise<SdkAgent> {
+export function startSdkAgentV03(bindings = httpBindings): Promise<SdkAgent> {
   return serve((app, url, executor) => {
     const card = {
       protocolVersion: '0.3.0',
       name: 'SDK Agent v0.3',
       ...about,
       url,
-      preferredTransport: 'JSONRPC',
-      additionalInterfaces: [
-        { url, transport: 'JSONRPC' },
-        { url, transport: 'HTTP+JSON' },
-      ],
+      preferredTransport: bindings[0]!,
+      additionalInterfaces: bindings.map((transport) => ({ url, transport })),
     };
     const requestHandler = handlerOf(parseLegacyAgentCard(card), executor);
     const handlers = { requestHandler, userBuilder: UserBuilder.noAuthentication, legacyCompat: { enabled: true } };

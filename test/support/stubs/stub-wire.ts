@@ -22,7 +22,9 @@ export type Part =
   | { text: string }
   | { data: unknown }
   | { raw: string; mediaType?: string; filename?: string }
-  | { url: string; mediaType?: string; filename?: string };
+  | { url: string; mediaType?: string; filename?: string }
+  /** A part of a kind that A2A does not have; sent unchanged. */
+  | { kind: string; activity: unknown };
 
 export interface StubArtifact {
   artifactId: string;
@@ -66,7 +68,7 @@ function encodeState(shape: Shape, state: State): string {
 }
 
 function encodePart(shape: Shape, part: Part): Wire {
-  if (shape === 'v1') return { ...part };
+  if (shape === 'v1' || 'kind' in part) return { ...part };
   if ('text' in part) return shape === 'v03' ? { kind: 'text', text: part.text } : { text: part.text };
   if ('data' in part) return shape === 'v03' ? { kind: 'data', data: part.data } : { data: { data: part.data } };
   const isBytes = 'raw' in part;

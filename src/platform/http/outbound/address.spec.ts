@@ -198,7 +198,8 @@ describe('parseAllowList', () => {
 
   it('AN-39: reads hosts, wildcard hosts, addresses, CIDRs and origins', () => {
     const allow =
-      ' Agent.Internal. , *.svc.cluster.local,10.0.0.0/8,127.0.0.1,::1,[fd00::2],fd12::/16, http://127.0.0.2:8080/,https://api.internal,,';
+      ' Agent.Internal. , *.svc.cluster.local,10.0.0.0/8,127.0.0.1,::1,' +
+      '[fd00::2],fd12::/16, http://127.0.0.2:8080/,https://api.internal,,';
     expect(may(allow, 'http://agent.internal:1/', '10.1.1.1')).toBe(true);
     expect(may(allow, 'http://agent.internal./', '192.168.0.1')).toBe(true);
     expect(may(allow, 'http://x.agent.internal/', '192.168.0.1')).toBe(false);

@@ -46,7 +46,7 @@ const globalUnicast: Range = ipaddr.parseCIDR('2000::/3');
 const localNames = new Set(['localhost', 'localhost.localdomain', 'localhost6', 'ip6-localhost', 'ip6-loopback']);
 const hostShape = /^(?:\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/;
 
-function within(address: Address, [base, bits]: Range): boolean {
+function isInRange(address: Address, [base, bits]: Range): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }
 
@@ -63,8 +63,8 @@ function addressOf(text: string): Address | undefined {
 export function isPublicAddress(text: string): boolean {
   const address = addressOf(text);
   if (address === undefined || address.range() !== 'unicast') return false;
-  if (address.kind() === 'ipv6' && !within(address, globalUnicast)) return false;
-  return !reservedRanges.some((range) => within(address, range));
+  if (address.kind() === 'ipv6' && !isInRange(address, globalUnicast)) return false;
+  return !reservedRanges.some((range) => isInRange(address, range));
 }
 
 /** Parses a URL; undefined for invalid text. */
@@ -147,7 +147,7 @@ function isListedByName(target: Target, allow: AllowList): boolean {
 
 function isListedAddress(text: string, allow: AllowList): boolean {
   const address = addressOf(text);
-  return address !== undefined && allow.ranges.some((range) => within(address, range));
+  return address !== undefined && allow.ranges.some((range) => isInRange(address, range));
 }
 
 /**

@@ -35,7 +35,8 @@ const systemResolve: Resolve = async (host) =>
   }));
 
 const hint =
-  'only public addresses may be called; the operator can allow others (RIALTO_OUTBOUND_ALLOW, or `allow` of the client)';
+  'only public addresses may be called; ' +
+  'the operator can allow others (RIALTO_OUTBOUND_ALLOW, or `allow` of the client)';
 
 /** Hints for mistakes that are visible in the URL itself, so the caller may see them. */
 const mistakes: Partial<Record<string, string>> = {
@@ -52,7 +53,7 @@ export function urlNotAllowed(reason: string): RialtoError {
   return new RialtoError('url_not_allowed', { hint: mistakes[reason] ?? hint, cause: new Error(reason) });
 }
 
-async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+async function resolveWithin<T>(limitMs: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`name resolution took more than ${limitMs} ms`)), limitMs).unref();
@@ -65,7 +66,7 @@ async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
  */
 async function vettedAddresses(target: Target, policy: OutboundPolicy): Promise<ResolvedAddress[]> {
   const resolve = policy.resolve ?? systemResolve;
-  const addresses = await within(resolveLimitMs, resolve(target.host));
+  const addresses = await resolveWithin(resolveLimitMs, resolve(target.host));
   if (addresses.length === 0) throw new Error(`no address for ${target.host}`);
   const refused = addresses.find(({ address }) => !mayConnect(target, address, policy.allow));
   if (refused !== undefined) throw urlNotAllowed(`${target.host} resolves to ${refused.address}`);
@@ -159,9 +160,9 @@ export class OriginConnections {
 
   /** Sends on a free connection, on a new one, or on the next one that becomes free. */
   dispatch(options: Dispatcher.DispatchOptions, exchange: Exchange): void {
-    const client = this.free.pop() ?? this.open();
+    const client = this.free.pop() ?? this.openClient();
     if (client === undefined) this.waiting.push([options, exchange]);
-    else this.run(client, options, exchange);
+    else this.sendExchange(client, options, exchange);
   }
 
   async close(): Promise<void> {
@@ -169,7 +170,7 @@ export class OriginConnections {
     await Promise.all([...this.clients.keys()].map((client) => this.discard(client)));
   }
 
-  private open(): Client | undefined {
+  private openClient(): Client | undefined {
     if (this.clients.size >= maxSockets) return undefined;
     const client: Client = new Client(this.url.origin, {
       ...clientOptions,
@@ -182,12 +183,12 @@ export class OriginConnections {
     return client;
   }
 
-  private run(client: Client, options: Dispatcher.DispatchOptions, exchange: Exchange): void {
-    exchange.released = (reusable) => this.release(client, reusable);
+  private sendExchange(client: Client, options: Dispatcher.DispatchOptions, exchange: Exchange): void {
+    exchange.released = (reusable) => this.releaseClient(client, reusable);
     client.dispatch(options, exchange);
   }
 
-  private release(client: Client, reusable: boolean): void {
+  private releaseClient(client: Client, reusable: boolean): void {
     if (reusable) this.free.push(client);
     else void this.discard(client);
     for (let next = this.waiting.shift(); next !== undefined; next = this.waiting.shift()) {

@@ -211,12 +211,12 @@ export class StreamedExchange extends Exchange {
 
   protected onEnd(): void {
     this.body.push(null);
-    this.settle();
+    this.markSettled();
   }
 
   protected override onFail(error: RialtoError): void {
     this.body.destroy(error);
-    this.settle();
+    this.markSettled();
   }
 
   private resume(): void {
@@ -231,7 +231,7 @@ export class StreamedExchange extends Exchange {
     else this.fail(new RialtoError('remote_timeout'));
   }
 
-  private settle(): void {
+  private markSettled(): void {
     clearTimeout(this.idle);
     this.settled?.();
   }

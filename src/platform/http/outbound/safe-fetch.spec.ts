@@ -94,7 +94,7 @@ describe('SafeFetch: where bytes may go', () => {
     for (const host of [...hosts, `user@127.0.0.1`, '0']) {
       const error = await failure(fetch.request(get(`http://${host}:${port}/`)));
       expect([host, error.code, error.message]).toEqual([host, 'url_not_allowed', 'URL not allowed']);
-      expect(() => fetch.check(`http://${host}:${port}/`)).toThrow('URL not allowed');
+      expect(() => fetch.checkUrl(`http://${host}:${port}/`)).toThrow('URL not allowed');
     }
     expect(connections.length).toBe(0);
   });
@@ -117,7 +117,7 @@ describe('SafeFetch: where bytes may go', () => {
     expect(connections.length).toBe(0);
   });
 
-  it('AN-39 abuse 21: rebinding between check and use never reaches the canary; one resolution per connection', async () => {
+  it('AN-39 abuse 21: rebinding after the check never reaches the canary; one resolution per connection', async () => {
     const good = await http((_req, res) => res.setHeader('connection', 'close').end('good'), '127.0.0.2');
     const canary = await http((_req, res) => res.end('canary'), '127.0.0.1', good.port);
     let resolutions = 0;
@@ -127,7 +127,7 @@ describe('SafeFetch: where bytes may go', () => {
     const fetch = client({ list: '127.0.0.2', resolve });
     const outcomes = { good: 0, refused: 0 };
     for (let n = 0; n < 400; n++) {
-      fetch.check(`http://flip.test:${good.port}/`);
+      fetch.checkUrl(`http://flip.test:${good.port}/`);
       const answer = await fetch.request(get(`http://flip.test:${good.port}/`)).catch((error: RialtoError) => error);
       if (answer instanceof RialtoError) outcomes.refused += Number(answer.code === 'url_not_allowed');
       else outcomes.good += Number(answer.body.toString() === 'good');
@@ -136,7 +136,7 @@ describe('SafeFetch: where bytes may go', () => {
     expect([resolutions, good.connections.length, canary.connections.length]).toEqual([400, 200, 0]);
   });
 
-  it('AN-39: connects to the resolved address with the Host of the name, trying the next address when one does not answer', async () => {
+  it('AN-39: connects to the resolved addresses in turn until one answers, with the Host of the name', async () => {
     const { port } = await http((req, res) => res.end(req.headers.host));
     const resolve: OutboundPolicy['resolve'] = async () => [
       { address: '127.0.0.9', family: 4 },

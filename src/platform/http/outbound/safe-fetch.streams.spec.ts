@@ -181,7 +181,7 @@ describe('SafeFetch.asFetch', () => {
     await Promise.all(connections.slice(1).map(closed));
   });
 
-  it("rejects with the caller's own abort reason, or `canceled` for the client's signal, and a cancelled body ends the socket", async () => {
+  it("rejects with the caller's reason, or `canceled` by the client; a cancelled body ends its socket", async () => {
     const { url, connections, server } = await http((_req, res) => void res.write('a'));
     const callerAbort = new AbortController();
     const clientAbort = new AbortController();

@@ -90,7 +90,7 @@ export class SafeFetch {
   constructor(private readonly policy: OutboundPolicy) {}
 
   /** Throws `url_not_allowed` when the URL itself shows that it may not be called. */
-  check(url: string): void {
+  checkUrl(url: string): void {
     const refusal = checkUrl(httpOf(url), this.policy);
     if (refusal !== undefined) throw urlNotAllowed(refusal);
   }
@@ -101,7 +101,7 @@ export class SafeFetch {
     const deadline = deadlineOf(request);
     try {
       const make = (): BufferedExchange => new BufferedExchange(request.maxBytes, method === 'HEAD');
-      const { exchange, url } = await this.follow(request, method, deadline, make);
+      const { exchange, url } = await this.followRedirects(request, method, deadline, make);
       const { status, chunks } = exchange;
       const codings = layersOf(exchange, method);
       if (codings.length === 0 || chunks.length === 0) {
@@ -129,7 +129,7 @@ export class SafeFetch {
     const deadline = deadlineOf(request);
     try {
       const make = (): BeginningExchange => new BeginningExchange(request.maxBytes, method === 'HEAD');
-      const { exchange, url } = await this.follow(request, method, deadline, make);
+      const { exchange, url } = await this.followRedirects(request, method, deadline, make);
       const { status, chunks, isCut } = exchange;
       const codings = layersOf(exchange, method);
       if (codings.length === 0 || chunks.length === 0)
@@ -150,7 +150,7 @@ export class SafeFetch {
     const deadline = deadlineOf(request);
     try {
       const make = (): StreamedExchange => new StreamedExchange(request.maxBytes, method === 'HEAD', request.idleMs);
-      const { exchange, url } = await this.follow(request, method, deadline, make);
+      const { exchange, url } = await this.followRedirects(request, method, deadline, make);
       exchange.settled = () => deadline.release();
       if (exchange.over) deadline.release();
       const codings = layersOf(exchange, method);
@@ -181,7 +181,7 @@ export class SafeFetch {
     await Promise.all(origins.map((connections) => connections.close()));
   }
 
-  private async follow<E extends Exchange>(
+  private async followRedirects<E extends Exchange>(
     request: SafeRequest,
     method: Method,
     deadline: ExchangeDeadline,

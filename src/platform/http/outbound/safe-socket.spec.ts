@@ -6,7 +6,7 @@ import { parseAllowList } from './address.js';
 import { openSafeSocket } from './safe-socket.js';
 
 describe('an outbound WebSocket', () => {
-  it('emits one message in each turn of the event loop, so that a peer with many messages does not block others', async () => {
+  it('emits one message in each turn of the event loop, so that a busy peer does not block others', async () => {
     const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
     await once(server, 'listening');
     server.on('connection', (peer) => {

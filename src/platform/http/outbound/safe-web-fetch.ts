@@ -17,7 +17,7 @@ export interface FetchLimits {
 /** The part of the safe client that `fetch` needs. */
 interface Client {
   /** Throws `url_not_allowed`. */
-  check(url: string): unknown;
+  checkUrl(url: string): unknown;
   stream(request: SafeRequest): Promise<SafeStream>;
 }
 
@@ -126,7 +126,7 @@ export function webFetch(client: Client, limits: FetchLimits): Fetch {
     const { url, method, headers, body, signal } = await outgoing(input, init);
     const signals = [limits.signal, signal].filter((each) => each !== undefined);
     try {
-      client.check(url);
+      client.checkUrl(url);
       const added = (await limits.headers?.(new URL(url))) ?? {};
       for (const name of Object.keys(added)) headers[name.toLowerCase()] = added[name]!;
       const { deadlineMs, maxBytes, purpose } = limits;

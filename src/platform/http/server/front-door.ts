@@ -1,9 +1,12 @@
 import type { RequestListener } from 'node:http';
+import { Inject, Injectable } from '@nestjs/common';
 import { newId } from '../../../kernel/ids.js';
-import type { HttpWatch } from '../../telemetry/http-watch.js';
+import { SETTINGS, type Settings } from '../../config/settings.js';
+import { HttpWatch } from '../../telemetry/http-watch.js';
+import { LOGGER, type Logger } from '../../telemetry/logger.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../http.types.js';
 import { answerCors } from './cors.js';
-import type { Reachable } from './origin-check.js';
+import { reachableAt, type Reachable } from './origin-check.js';
 import { sendProblem } from '../problem.js';
 
 const none = new URLSearchParams();
@@ -13,14 +16,19 @@ const requestIdShape = /^[\w.:-]{1,128}$/;
  * The only request listener of the server. It gives every request its id, serves the hot routes itself and passes the
  * rest to Express, which costs five times as much as a bare request (decisions: fast path).
  */
+@Injectable()
 export class FrontDoor {
   private readonly routes: HotRoute[] = [];
 
+  private readonly reachable: Reachable;
+
   constructor(
     private readonly watch: HttpWatch,
-    private readonly onError: (error: unknown, request: DoorRequest) => void,
-    private readonly reachable: Reachable = { loopback: false },
-  ) {}
+    @Inject(LOGGER) private readonly log: Logger,
+    @Inject(SETTINGS) settings: Settings,
+  ) {
+    this.reachable = reachableAt(settings);
+  }
 
   add(route: HotRoute): void {
     this.routes.push(route);
@@ -43,14 +51,14 @@ export class FrontDoor {
       if (!open(target.path)) return sendProblem(request, response, 'not_found');
       for (const route of this.routes) {
         const params = route.match(target.path);
-        if (params) return this.serve(route, request, response, { params, ...target });
+        if (params) return this.serveRoute(route, request, response, { params, ...target });
       }
       this.watch.observe(request, response, () => (request as { route?: { path?: string } }).route?.path ?? 'other');
       express(request, response);
     };
   }
 
-  private serve(
+  private serveRoute(
     route: HotRoute,
     request: DoorRequest,
     response: DoorResponse,
@@ -62,8 +70,8 @@ export class FrontDoor {
       response.setHeader('Allow', route.methods.join(', '));
       return sendProblem(request, response, 'method_not_allowed');
     }
-    route.handle(request, response, target, target.params).catch((error: unknown) => {
-      this.onError(error, request);
+    route.handle(request, response, target, target.params).catch((err: unknown) => {
+      this.log.error({ err, requestId: request.requestId }, 'a request failed');
       if (response.headersSent) response.destroy();
       else sendProblem(request, response, 'internal');
     });

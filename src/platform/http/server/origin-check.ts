@@ -48,3 +48,12 @@ export function isLoopback(address: string | undefined): boolean {
     address !== undefined && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'))
   );
 }
+
+/**
+ * Returns whether a request comes from our own page or from a program. Browsers send fetch metadata (W3C) or
+ * `Origin`; programs send neither.
+ */
+export function isOfOwnPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+}

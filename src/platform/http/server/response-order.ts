@@ -31,7 +31,10 @@ export class ResponseOrder {
       if (lasts) [lasts.last, lasts.before] = [response, lasts.last];
       else this.lasts.set(request.socket, { last: response });
     });
-    server.on('clientError', (error: NodeJS.ErrnoException, socket) => void this.refuse(error, socket as Socket));
+    server.on(
+      'clientError',
+      (error: NodeJS.ErrnoException, socket) => void this.refuseRequest(error, socket as Socket),
+    );
   }
 
   /** The response to the newest request of a connection. */
@@ -52,7 +55,7 @@ export class ResponseOrder {
    * Answers a malformed request after the earlier responses. Bytes after a request with `Connection: close` are
    * ignored.
    */
-  private async refuse({ code = '' }: NodeJS.ErrnoException, socket: Socket): Promise<void> {
+  private async refuseRequest({ code = '' }: NodeJS.ErrnoException, socket: Socket): Promise<void> {
     if (this.broken.has(socket)) return;
     const { last, before } = this.lasts.get(socket) ?? {};
     const isPending = last !== undefined && !last.writableFinished;

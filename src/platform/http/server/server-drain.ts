@@ -26,7 +26,7 @@ export class ServerDrain {
     });
     server.on('upgrade', ({ socket }) => void this.detached.add(socket));
     server.prependListener('request', ({ socket }, response) => {
-      if (this.isClosing) this.follow(socket, response);
+      if (this.isClosing) this.trackResponse(socket, response);
     });
   }
 
@@ -47,7 +47,7 @@ export class ServerDrain {
   }
 
   /** A request after a response with `Connection: close` is not served; its client sends it on another connection. */
-  private follow(socket: Socket, response: ServerResponse): void {
+  private trackResponse(socket: Socket, response: ServerResponse): void {
     const before = this.order.lastOf(socket);
     const isClosed = before !== undefined && this.marked.has(before) && before.headersSent;
     if (isClosed || !socket.writable) return void response.destroy();

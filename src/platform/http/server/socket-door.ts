@@ -1,9 +1,12 @@
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Inject, Injectable } from '@nestjs/common';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { RialtoError } from '../../../kernel/errors.js';
-import type { HttpWatch } from '../../telemetry/http-watch.js';
+import { SETTINGS, type Settings } from '../../config/settings.js';
+import { HttpWatch } from '../../telemetry/http-watch.js';
+import { LOGGER, type Logger } from '../../telemetry/logger.js';
 import { requestIdOf, targetOf } from './front-door.js';
 import type { DoorRequest, Target } from '../http.types.js';
 import { problemAnswer } from '../problem.js';
@@ -34,25 +37,29 @@ interface Upgrade {
  * The WebSockets of the server (RFC 6455). Any other request with an `Upgrade` header is served as if it had none,
  * which RFC 9110 section 7.8 allows: clients that prefer HTTP/2 send such requests to any door.
  */
+@Injectable()
 export class SocketDoor {
   private readonly routes: SocketRoute[] = [];
   private readonly handshakes: WebSocketServer;
   private isOpen: (path: string) => boolean = () => false;
 
   /**
-   * @param maxBytes limit of one message; a longer one closes its socket with 1009. Requests with longer bodies are
-   * left to HTTP.
+   * Limit of one message in bytes; a longer one closes its socket with 1009. Requests with longer bodies are left to
+   * HTTP.
    */
+  private readonly maxBytes: number;
+
   constructor(
     private readonly watch: HttpWatch,
-    private readonly maxBytes: number,
-    private readonly onError: (error: unknown, request: DoorRequest) => void,
+    @Inject(LOGGER) private readonly log: Logger,
+    @Inject(SETTINGS) settings: Settings,
   ) {
+    this.maxBytes = settings.RIALTO_MAX_BODY_BYTES;
     this.handshakes = new WebSocketServer({
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      maxPayload: maxBytes,
+      maxPayload: this.maxBytes,
     });
   }
 
@@ -92,7 +99,7 @@ export class SocketDoor {
       if (!(await order.answered(request.socket))) return void stream.destroy();
       const target = targetOf(request.url ?? '/');
       const route = this.isOpen(target.path) ? this.routes.find(({ match }) => match(target.path)) : undefined;
-      if (route && asksForWebSocket(request)) await this.serve(route, target, upgrade);
+      if (route && asksForWebSocket(request)) await this.serveSocket(route, target, upgrade);
       else await serveWithoutUpgrade(server, upgrade);
     } catch {
       stream.destroy(); // its client disconnected while it sent the body
@@ -101,20 +108,21 @@ export class SocketDoor {
     }
   }
 
-  private async serve(route: SocketRoute, target: Target, { request, stream, head }: Upgrade): Promise<void> {
+  private async serveSocket(route: SocketRoute, target: Target, { request, stream, head }: Upgrade): Promise<void> {
     request.requestId = requestIdOf(request.headers['x-request-id']);
     try {
       const take = await route.accept(request, target);
       this.handshakes.handleUpgrade(request, stream, head, take);
     } catch (thrown) {
       const error = RialtoError.from(thrown);
-      if (error.code === 'internal') this.onError(thrown, request);
-      this.refuse(route, request, stream, error);
+      if (error.code === 'internal')
+        this.log.error({ err: thrown, requestId: request.requestId }, 'a WebSocket could not be opened');
+      this.refuseUpgrade(route, request, stream, error);
     }
   }
 
   /** Answers with a problem document and ends the connection, which HTTP no longer reads. */
-  private refuse({ template }: SocketRoute, request: DoorRequest, stream: Duplex, error: RialtoError): void {
+  private refuseUpgrade({ template }: SocketRoute, request: DoorRequest, stream: Duplex, error: RialtoError): void {
     const { status: statusCode, headers, body } = problemAnswer(request, error.code, error);
     this.watch.observe(request, { statusCode, once: (event, listen) => stream.once(event, listen) }, () => template);
     const all = {

@@ -13,7 +13,7 @@ const limits = { principal: 16 * mebibyte, org: 48 * mebibyte, process: 96 * meb
 const minCountedBytes = 65_536;
 const timeoutMs = 5_000;
 
-/** Limits the memory of the answers that are being written (X2.5). */
+/** Limits the memory of the answers that are being written. */
 @Injectable()
 export class AnswerBudget {
   private readonly queue = new ShareQueue(limits, tooMuch);
@@ -23,9 +23,9 @@ export class AnswerBudget {
    * s: `rate_limited` when the answers of the principal or its org use up their share, `unavailable` when the answers
    * of all do.
    */
-  async admit(response: ServerResponse, bytes: number): Promise<void> {
+  async waitForShare(response: ServerResponse, bytes: number): Promise<void> {
     if (bytes < minCountedBytes) return;
-    const release = await this.queue.enter(payerAt(response), bytes, response, timeoutMs);
+    const release = await this.queue.waitForShare(payerAt(response), bytes, response, timeoutMs);
     if (response.destroyed) release();
     else response.once('close', release);
   }
@@ -35,7 +35,7 @@ export class AnswerBudget {
    * share.
    */
   async part(response: ServerResponse, bytes: number, ctx: CallContext): Promise<() => void> {
-    return bytes < minCountedBytes ? () => undefined : this.queue.enter(payerOf(ctx), bytes, response);
+    return bytes < minCountedBytes ? () => undefined : this.queue.waitForShare(payerOf(ctx), bytes, response);
   }
 }
 

@@ -12,7 +12,7 @@ export class LargeAnswers implements NestInterceptor {
     const response = context.switchToHttp().getResponse<DoorResponse>();
     return next.handle().pipe(
       mergeMap(async (value) => {
-        if (!(value instanceof StreamableFile)) await this.budget.admit(response, weightOf(value));
+        if (!(value instanceof StreamableFile)) await this.budget.waitForShare(response, weightOf(value));
         return value;
       }),
     );

@@ -6,7 +6,7 @@ import type { DoorRequest, DoorResponse } from '../http.types.js';
 import type { ShareScope } from './shares.js';
 import { payerOf, ShareQueue } from './share-queue.js';
 
-/** Connections that reads may hold at once. It is less than the pool has, so that other work gets some (X3.10). */
+/** Connections that reads may hold at once. It is less than the pool has, so that other work gets some. */
 const limits = { principal: 6, org: 12, process: Infinity };
 const timeoutMs = 10_000;
 
@@ -20,7 +20,7 @@ export class ReadShares implements NestInterceptor {
     const http = context.switchToHttp();
     const { method, ctx } = http.getRequest<DoorRequest>();
     if (method !== 'GET' || !ctx) return next.handle();
-    const entered = this.queue.enter(payerOf(ctx), 1, http.getResponse<DoorResponse>(), timeoutMs);
+    const entered = this.queue.waitForShare(payerOf(ctx), 1, http.getResponse<DoorResponse>(), timeoutMs);
     return from(entered).pipe(mergeMap((release) => next.handle().pipe(finalize(release))));
   }
 
@@ -28,7 +28,7 @@ export class ReadShares implements NestInterceptor {
    * Limits a read of another door that takes this many connections. Throws `rate_limited` after 10 s without a turn.
    */
   async around<T>(ctx: CallContext, connections: number, read: () => Promise<T>): Promise<T> {
-    const release = await this.queue.enter(payerOf(ctx), connections, undefined, timeoutMs);
+    const release = await this.queue.waitForShare(payerOf(ctx), connections, undefined, timeoutMs);
     try {
       return await read();
     } finally {

@@ -19,8 +19,8 @@ export class ShareQueue {
    * Resolves with a function that releases the share. Throws the refusal after `timeoutMs` milliseconds.
    * @param leaving its `close` event ends the wait: the caller is gone, and no share is taken.
    */
-  enter(payer: Payer, amount: number, leaving?: EventEmitter, timeoutMs?: number): Promise<() => void> {
-    const release = this.shares.take(payer, amount);
+  waitForShare(payer: Payer, amount: number, leaving?: EventEmitter, timeoutMs?: number): Promise<() => void> {
+    const release = this.shares.takeShare(payer, amount);
     if (release) return Promise.resolve(release);
     return new Promise((resolve, reject) => {
       const settle = (): void => {

@@ -6,11 +6,11 @@ const of = (principal: string, org = 'o') => ({ principal, org });
 describe('Shares', () => {
   it('count for a principal, its org and the process, and are released', () => {
     const shares = new Shares(limits);
-    const first = shares.take(of('a'), 10)!;
+    const first = shares.takeShare(of('a'), 10)!;
     expect(shares.full(of('a'), 1)).toBe('principal');
-    expect(shares.take(of('a'), 1)).toBeUndefined();
-    expect(shares.take(of('a', 'p'), 10)).toBeDefined();
-    expect(shares.take(of('b'), 10)).toBeDefined();
+    expect(shares.takeShare(of('a'), 1)).toBeUndefined();
+    expect(shares.takeShare(of('a', 'p'), 10)).toBeDefined();
+    expect(shares.takeShare(of('b'), 10)).toBeDefined();
     expect(shares.full(of('c'), 1)).toBe('org');
     expect(shares.full(of('c', 'q'), 1)).toBe('process');
     first();
@@ -21,15 +21,15 @@ describe('Shares', () => {
 
   it('are given to a single payer, also when the amount exceeds the limit', () => {
     const shares = new Shares(limits);
-    const one = shares.take(of('a'), 1_000)!;
-    expect(shares.take(of('b', 'p'), 1)).toBeUndefined();
+    const one = shares.takeShare(of('a'), 1_000)!;
+    expect(shares.takeShare(of('b', 'p'), 1)).toBeUndefined();
     one();
-    expect(shares.take(of('b', 'p'), 1)).toBeDefined();
+    expect(shares.takeShare(of('b', 'p'), 1)).toBeDefined();
   });
 
   it('are given in the order of waiting, and a full principal does not delay others', () => {
     const shares = new Shares(limits);
-    const release = shares.take(of('a'), 10)!;
+    const release = shares.takeShare(of('a'), 10)!;
     const order: string[] = [];
     const waiting = (name: string, principal: string) =>
       shares.wait(of(principal), 5, (taken) => {
@@ -40,7 +40,7 @@ describe('Shares', () => {
     const second = waiting('second', 'a');
     waiting('third', 'a');
     second.leave();
-    expect(shares.take(of('b'), 5)).toBeDefined();
+    expect(shares.takeShare(of('b'), 5)).toBeDefined();
     release();
     expect(order).toEqual(['first', 'third']);
     expect(shares.full(of('a'), 1)).toBe('principal');

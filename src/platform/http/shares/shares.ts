@@ -34,7 +34,7 @@ export class Shares {
    * Takes a share at once; undefined when there is no room. The returned function releases it; later calls do
    * nothing.
    */
-  take(payer: Payer, amount: number): (() => void) | undefined {
+  takeShare(payer: Payer, amount: number): (() => void) | undefined {
     if (this.full(payer, amount)) return undefined;
     const keys = keysOf(payer);
     for (const key of keys) this.used.set(key, this.usedBy(key) + amount);
@@ -72,7 +72,7 @@ export class Shares {
 
   private admitWaiting(): void {
     for (const one of this.waiting) {
-      const release = this.take(one.payer, one.amount);
+      const release = this.takeShare(one.payer, one.amount);
       if (!release) continue;
       this.waiting.delete(one);
       one.taken(release);

@@ -16,7 +16,7 @@ describe('the body of an event stream', () => {
     server = createServer((request, response) => {
       if (request.url !== '/stream') return void response.end('next');
       const stream = new EventStream(response);
-      stream.open();
+      stream.writeHead();
       void play(stream, response);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -34,7 +34,7 @@ describe('the body of an event stream', () => {
     return connection.exchange({ path: '/stream' });
   };
 
-  it('contains the frames of the turn of its end once, before the last chunk; the next answer follows it (T1)', async () => {
+  it('has the frames of its last turn once, before the last chunk; the next answer follows (T1)', async () => {
     const { body, chunks } = await answer(async (stream) => {
       stream.write('data: 1\n\n');
       stream.write('data: 2\n\n');

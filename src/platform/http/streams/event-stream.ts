@@ -49,7 +49,7 @@ export class EventStream extends EventEmitter implements HeldResponse {
   }
 
   /** Prepares status 200 and the headers; they are sent with the first frame, or with `flushHeaders`. */
-  open(headers: Readonly<Record<string, string>> = sseHeaders): void {
+  writeHead(headers: Readonly<Record<string, string>> = sseHeaders): void {
     this.response.writeHead(200, headers);
   }
 
@@ -83,7 +83,7 @@ export class EventStream extends EventEmitter implements HeldResponse {
     const last = this.gathered + frame;
     this.gathered = '';
     if (this.isOver) return;
-    if (!this.headersSent) this.open();
+    if (!this.headersSent) this.writeHead();
     if (last === '') this.response.end();
     else this.response.end(last);
   }

@@ -45,7 +45,7 @@ export interface SseStream {
 
 /**
  * The standing streams of this process, for all protocols. They are counted against limits per principal, org and
- * process, kept alive, ended with their credential, and disconnected when their reader does not read (abuse 35, F37).
+ * process, kept alive, ended with their credential, and disconnected when their reader does not read (abuse 35).
  */
 @Injectable()
 export class SseStreams implements BeforeApplicationShutdown {
@@ -67,15 +67,15 @@ export class SseStreams implements BeforeApplicationShutdown {
    */
   hold(ctx: CallContext, response: HeldResponse, { beats = true, hint = false } = {}): SseStream {
     const principal = `${ctx.org.id}/${ctx.principal.kind}:${ctx.principal.id}`;
-    this.requireRoom(ctx.org.id, principal);
+    this.requireStreamPlace(ctx.org.id, principal);
     const stream: SseStream = { principal, ctx, response, beats, hint };
     if (response.destroyed) return stream; // its reader disconnected while the stream was opened
-    this.count(stream, 1);
+    this.countStream(stream, 1);
     const expiry = ctx.expiresAt === undefined ? undefined : expiryTimer(ctx.expiresAt, response);
     response.on('error', () => undefined); // a writer may use a stream that was just ended
     response.once('close', () => {
       clearTimeout(expiry);
-      this.count(stream, -1);
+      this.countStream(stream, -1);
     });
     return stream;
   }
@@ -108,14 +108,14 @@ export class SseStreams implements BeforeApplicationShutdown {
     }
   }
 
-  private requireRoom(org: string, principal: string): void {
+  private requireStreamPlace(org: string, principal: string): void {
     const ofOrg = this.ofOrg.get(org) ?? 0;
     const ofPrincipal = this.ofPrincipal.get(principal) ?? 0;
     if (this.streams.size < perProcess && ofOrg < perOrg && ofPrincipal < perPrincipal) return;
     throw new RialtoError('rate_limited', { message: 'too many open streams', data: { retryAfterSeconds: 10 } });
   }
 
-  private count(stream: SseStream, by: 1 | -1): void {
+  private countStream(stream: SseStream, by: 1 | -1): void {
     if (by === 1) this.streams.add(stream);
     else this.streams.delete(stream);
     add(this.ofOrg, stream.ctx.org.id, by);

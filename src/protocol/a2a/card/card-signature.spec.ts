@@ -54,7 +54,7 @@ describe('signedTexts', () => {
     });
   });
 
-  it('continues with the forms without defaults, each once, and reports that the gateway reads the same card from them', async () => {
+  it('continues with the forms without defaults, each once, and reports that they mean the same card', async () => {
     const [, lean, leanest, ...rest] = await texts(card);
     expect(lean).toEqual({ text: expect.not.stringContaining('description":""'), isWhole: true });
     expect(lean!.text).toContain('"streaming":false');

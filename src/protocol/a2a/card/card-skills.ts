@@ -25,8 +25,8 @@ const maxIdLength = 256;
  */
 export function readSkills(card: JsonObject): { skills: CardSkill[]; violations: Violation[] } {
   const list = member(card, 'skills') ?? (member(card, 'supportedInterfaces') === undefined ? undefined : []);
-  if (!Array.isArray(list)) return refuse('/skills', 'must be a list of skills');
-  if (list.length > maxSkills) return refuse('/skills', `has more than ${maxSkills} skills`);
+  if (!Array.isArray(list)) return refusedSkills('/skills', 'must be a list of skills');
+  if (list.length > maxSkills) return refusedSkills('/skills', `has more than ${maxSkills} skills`);
   const violations: Violation[] = [];
   const seen = new Set<string>();
   const skills = list.flatMap((item, index) => {
@@ -68,6 +68,6 @@ function listed(skill: JsonObject, name: 'examples' | 'inputModes' | 'outputMode
   return items.length > 0 ? { [name]: items } : {};
 }
 
-function refuse(field: string, description: string): { skills: CardSkill[]; violations: Violation[] } {
+function refusedSkills(field: string, description: string): { skills: CardSkill[]; violations: Violation[] } {
   return { skills: [], violations: [{ field, description }] };
 }

@@ -152,7 +152,7 @@ describe('the card of a published agent', () => {
         expect(written(form, { securitySchemes: {} })).not.toHaveProperty(name);
   });
 
-  it('AN-05 AN-06 AN-07 shows only public skills to everyone, all skills to verified callers, and never the flags', () => {
+  it('AN-05 AN-06 AN-07 shows only public skills to everyone, all to verified callers, and never the flags', () => {
     const skills = [
       skill('chat'),
       skill('mcp__user_1f3a_mail'),

@@ -60,7 +60,7 @@ const privateTool = /^mcp__(?:user|org)_/;
 /** v1.0 doors come before those of v0.3, because clients take the first one that they support (v1.0 section 8.3.2). */
 const order: readonly A2aVersion[] = ['1.0', '0.3'];
 
-/** Builds the card of a published agent: the only builder, for every path, version and reader (C13). */
+/** Builds the card of a published agent: the only builder, for every path, version and reader. */
 export function publishedCard(facts: CardFacts, variant: CardVariant): AgentCard {
   const { provider, documentationUrl, iconUrl } = facts;
   const schemes = Object.keys(facts.securitySchemes);

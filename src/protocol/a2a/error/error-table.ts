@@ -23,13 +23,11 @@ export const grpcCodes = {
 
 export type GrpcName = keyof typeof grpcCodes;
 
-/**
- * v1.0.1 changed six mappings of v1.0.0; some conformance kits still expect the old ones (requirements: decisions D6).
- */
+/** v1.0.1 changed six mappings of v1.0.0; some conformance kits still expect the old ones. */
 export type ErrorProfile = '1.0.1' | '1.0.0';
 
 export interface ErrorRow {
-  /** `auth`: the specification has no code for this error, so each door uses its own (decisions D9). */
+  /** `auth`: the specification has no code for this error, so each door uses its own. */
   readonly rpc: number | 'auth';
   /** The HTTP status of HTTP+JSON. */
   readonly http: number;
@@ -53,6 +51,7 @@ export const errorRows = {
   unauthenticated: { rpc: 'auth', http: 401, grpc: 'UNAUTHENTICATED' },
   auth_not_configured: { rpc: 'auth', http: 503, grpc: 'UNAVAILABLE' },
   denied: { rpc: 'auth', http: 403, grpc: 'PERMISSION_DENIED' },
+  approval_required: { rpc: 'auth', http: 409, grpc: 'FAILED_PRECONDITION' },
   tool_changed: { rpc: 'auth', http: 403, grpc: 'PERMISSION_DENIED' },
   not_found: { rpc: -32602, http: 404, grpc: 'NOT_FOUND' },
   conflict: { rpc: -32602, http: 409, grpc: 'ABORTED' },

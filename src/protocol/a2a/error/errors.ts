@@ -14,10 +14,7 @@ export interface ErrorOptions {
 }
 
 export interface RpcErrorOptions extends ErrorOptions {
-  /**
-   * The code for a refused caller: -32001 on `/a2a` and `/_agent-native/a2a`, -32000 (the default) elsewhere (decisions
-   * D9).
-   */
+  /** The code for a refused caller: -32001 on `/a2a` and `/_agent-native/a2a`, -32000 (the default) elsewhere. */
   readonly authCode?: -32001 | -32000;
   /** The code for a failure of the gateway: -32000 on `/_agent-native/a2a` (AN-51), -32603 (the default) elsewhere. */
   readonly failureCode?: -32603 | -32000;
@@ -53,7 +50,7 @@ const statusesOfTransport: ReadonlySet<number> = new Set([401, 403, 405, 413, 41
 
 /**
  * Returns the HTTP status of a JSON-RPC response with this error: 200, except for errors that happen before the method
- * runs: authentication and authorization, an unknown agent, sizes, types, limits (decisions D9).
+ * runs: authentication and authorization, an unknown agent, sizes, types, limits.
  */
 export function jsonRpcStatus(code: ErrorCode): number {
   const { http }: ErrorRow = errorRows[code];

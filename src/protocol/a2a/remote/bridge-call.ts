@@ -45,7 +45,7 @@ const maxRemoteDataLength = 4_096;
 /**
  * Encodes a call in the bridge's wire form: one POST with one data part, or one text part when a skill that takes text
  * is called with a lone `message`. v0.3 has the bridge's own keys `message.skill`, `correlationId` and `taskId`
- * (RE-15…RE-20). v1.0 allows no extra keys, so the skill and the session are sent in `message.metadata` (decision D7).
+ * (RE-15…RE-20). v1.0 allows no extra keys, so the skill and the session are sent in `message.metadata`.
  */
 export function encodeBridgeCall(call: BridgeCall): WireCall {
   const [method, params] = call.version === '1.0' ? newerRequest(call) : olderRequest(call);
@@ -118,14 +118,14 @@ export function decodeBridgeReply(
       data: { status, ...(response.ok && 'error' in response && remoteFacts(response.error)) },
     });
   }
-  if (!response.ok) throw invalid(response.reason);
+  if (!response.ok) throw invalidAnswer(response.reason);
   const isUnreadRequest = 'error' in response && response.id === null;
-  if (response.id !== requestId && !isUnreadRequest) throw invalid('its id is not the id of the request');
+  if (response.id !== requestId && !isUnreadRequest) throw invalidAnswer('its id is not the id of the request');
   if ('error' in response) throw remoteError(response.error);
   const reply = readReply(response.result);
-  if (!reply) throw invalid(`the result is neither a task nor a message: ${replyFault(response.result)}`);
+  if (!reply) throw invalidAnswer(`the result is neither a task nor a message: ${replyFault(response.result)}`);
   if (reply.kind === 'message') return reply;
-  if (!areSoundIds(reply.taskId, reply.contextId)) throw invalid(unsoundId);
+  if (!areSoundIds(reply.taskId, reply.contextId)) throw invalidAnswer(unsoundId);
   if (failedStates.has(reply.state)) throw taskFailed(storableJson(reply));
   return reply;
 }
@@ -146,7 +146,7 @@ function remoteFacts({ code, message, data }: JsonRpcError): Record<string, unkn
   return { remoteCode: code, remoteMessage: storableText(message), ...(remoteData !== undefined && { remoteData }) };
 }
 
-function invalid(reason: string): RialtoError {
+function invalidAnswer(reason: string): RialtoError {
   return new RialtoError('remote_invalid_response', {
     message: `the remote agent's answer is not A2A: ${reason}`,
     data: { reason },

@@ -34,12 +34,12 @@ export function readReply(result: Json): BridgeReply | undefined {
   const isMessage = isJsonObject(message) && messageMembers.some((name) => member(message, name) !== undefined);
   const kind = member(result, 'kind');
   if (kind !== undefined)
-    return kind === 'task' ? readTask(result) : kind === 'message' ? readMessage(result) : undefined;
+    return kind === 'task' ? readTask(result) : kind === 'message' ? readReplyMessage(result) : undefined;
   if (task !== undefined) return message === undefined ? readTask(task) : undefined;
-  if (message !== undefined) return isMessage ? readMessage(message) : undefined;
+  if (message !== undefined) return isMessage ? readReplyMessage(message) : undefined;
   if (member(result, 'status') !== undefined) return readTask(result);
   // A bare message can be recognised only by its parts.
-  return partsMember(result) === undefined ? undefined : readMessage(result);
+  return partsMember(result) === undefined ? undefined : readReplyMessage(result);
 }
 
 /**
@@ -50,20 +50,20 @@ export function readReply(result: Json): BridgeReply | undefined {
  * caller must poll it.
  */
 export function toolOutput(reply: BridgeReply): Json {
-  if (reply.kind === 'message') return contentOf(reply.message);
+  if (reply.kind === 'message') return replyContent(reply.message);
   if (!terminalStates.has(reply.state)) return handleOf(reply);
   const [first, ...more] = reply.artifacts;
-  if (first) return more.length === 0 ? contentOf(first) : { artifacts: reply.artifacts.map(({ raw }) => raw) };
-  return reply.statusMessage ? contentOf(reply.statusMessage) : handleOf(reply);
+  if (first) return more.length === 0 ? replyContent(first) : { artifacts: reply.artifacts.map(({ raw }) => raw) };
+  return reply.statusMessage ? replyContent(reply.statusMessage) : handleOf(reply);
 }
 
 /** An object under `message` is a message when it has at least one of these members; the parts may be absent. */
 const messageMembers = ['messageId', 'role', 'parts', 'content'];
 
-function contentOf({ raw, parts }: RemoteParts): Json {
+function replyContent({ raw, parts }: RemoteParts): Json {
   const [only, ...more] = parts;
   if (!only || more.length > 0) return raw;
-  return kindOf(only) === 'data' ? (only.data ?? null) : (textOf(only) ?? raw);
+  return kindOf(only) === 'data' ? (only.data ?? null) : (partText(only) ?? raw);
 }
 
 function handleOf({ taskId, contextId, state, statusText }: Extract<BridgeReply, { kind: 'task' }>): JsonObject {
@@ -91,12 +91,12 @@ function readTask(task: Json): BridgeReply | undefined {
     ...(contextId !== undefined && { contextId }),
     task,
     artifacts,
-    statusText: (statusMessage?.parts ?? []).flatMap((part) => textOf(part) ?? []).join('\n'),
+    statusText: (statusMessage?.parts ?? []).flatMap((part) => partText(part) ?? []).join('\n'),
     ...(statusMessage && { statusMessage }),
   };
 }
 
-function readMessage(value: Json): BridgeReply | undefined {
+function readReplyMessage(value: Json): BridgeReply | undefined {
   const message = readParts(value);
   return message && { kind: 'message', message };
 }
@@ -128,7 +128,7 @@ export function isPart(part: Json): part is JsonObject {
   return kind !== 'data' || Object.hasOwn(part, 'data');
 }
 
-function textOf(part: JsonObject): string | undefined {
+function partText(part: JsonObject): string | undefined {
   return kindOf(part) === 'text' && typeof part.text === 'string' ? part.text : undefined;
 }
 

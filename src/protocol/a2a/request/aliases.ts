@@ -5,15 +5,15 @@ import { limits } from './limits.js';
 import { idRule } from './message-fields.js';
 import type { OperationName, PushFormat, SendParams } from './operations.js';
 
-/*
- * Spellings from before v0.3 and variants of it, used by agent-native, Reyn, rine and the MCP bridge (requirements 1.6:
- * C1, C3, C11). They are read by the v0.3 dialect, and the answers use them too.
+/**
+ * Spellings from before v0.3 and variants of it, used by agent-native, Reyn, rine and the MCP bridge. They are read by
+ * the v0.3 dialect, and the answers use them too.
  */
 
 /** The meaning of a JSON-RPC method: its operation, and the additional meaning of its older name. */
 export interface MethodMeaning {
   readonly name: OperationName;
-  /** The format of push bodies for configurations created by this method (C16). */
+  /** The format of push bodies for configurations created by this method. */
   readonly format?: PushFormat;
   /** An ended task is answered with its snapshot (RI-21). */
   readonly endedToo?: true;

@@ -18,8 +18,7 @@ export interface PushConfig {
 }
 
 /**
- * The format of a push body: that of the dialect of the caller that created the configuration, or the one it asked for
- * (requirements C16).
+ * The format of a push body: that of the dialect of the caller that created the configuration, or the one it asked for.
  */
 export type PushFormat = 'v1' | 'v0.3' | 'task' | 'reyn';
 

@@ -257,7 +257,8 @@ describe('older members', () => {
 
   it('(N8) keeps a part of a kind with a namespace as data', () => {
     const activity = { kind: 'agent-native/agent-activity', activity: { step: 1 } };
-    expect(sent({ message: { ...message, parts: [activity] } }).message.parts).toEqual([{ data: activity }]);
+    const metadata = { 'urn:rialto:whole-part': true };
+    expect(sent({ message: { ...message, parts: [activity] } }).message.parts).toEqual([{ data: activity, metadata }]);
   });
 
   it('(K6) refuses a message without an id when its members show that it is of 0.3', () => {

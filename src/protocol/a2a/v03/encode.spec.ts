@@ -166,7 +166,7 @@ describe('the v0.3 encoding', () => {
 });
 
 describe("Reyn's superset", () => {
-  it('(N12) adds the facts of the run to the Task, with the word of the run as its status and the Task under `task`', () =>
+  it('(N12) adds the facts of the run to the Task, with the status of the run and the Task under `task`', () =>
     expect(encodeResult(send({ reyn: { isAnswer: false } }), { task }, { agentName: 'echo' })).toStrictEqual({
       ...older,
       status: 'input-required',

@@ -93,16 +93,16 @@ export function protoCard(card: JsonObject): JsonObject {
   return {
     ...withProtoSchemes(card),
     security: requirementsOf(card.security),
-    skills: listOf(card.skills).map((skill) => ({ ...skill, security: requirementsOf(skill.security) })),
+    skills: objectsIn(card.skills).map((skill) => ({ ...skill, security: requirementsOf(skill.security) })),
   };
 }
 
 function requirementsOf(list: Json | undefined): Json[] {
-  return listOf(list).map((requirement) => ({
+  return objectsIn(list).map((requirement) => ({
     schemes: Object.fromEntries(Object.entries(requirement).map(([name, scopes]) => [name, { list: scopes }])),
   }));
 }
 
-function listOf(value: Json | undefined): JsonObject[] {
+function objectsIn(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }

@@ -13,7 +13,7 @@ const noMessage: Message = { messageId: '', role: 'ROLE_USER', parts: [] };
 
 /**
  * Reads MessageSendParams (v0.3 section 7.1.1) with the older members next to it. All spellings of "do not wait" set
- * one flag (C11).
+ * one flag.
  */
 export function readSend(params: Fields, options: DecodeOptions): SendParams {
   const newId = typeof params.value('message') === 'string' ? options.newId : undefined;

@@ -1,0 +1,63 @@
+import { json } from '../lib/processes.mjs';
+
+/**
+ * The paths of the ledger. `prepare` makes what a path needs and returns its operation: a function that sends one
+ * request, checks the answer, and returns when all its work is done.
+ */
+export const paths = {
+  send: ({ send }) => send({}, isCompleted),
+  stream: ({ send }) => send({}, isCompleted, 'SendStreamingMessage'),
+  async: ({ send, ended }) => {
+    const start = send({ returnImmediately: true }, (text) => /TASK_STATE_(SUBMITTED|WORKING|COMPLETED)/.test(text));
+    return async () => ended(idOf(await start()));
+  },
+  get: async ({ send, rpc }) => {
+    const id = idOf(await send({}, isCompleted)());
+    return () => rpc('GetTask', { id }, isCompleted);
+  },
+  bridge: async ({ url, token, agentUrl, post }) => {
+    await json(`${url}/api/a2a/agents`, { token, body: { url: agentUrl } });
+    let n = 0;
+    return () =>
+      post(`${url}/mcp`, { method: 'tools/call', params: { name: 'a2a_bench_echo', arguments: { n: ++n } } }, (text) =>
+        text.includes('structuredContent'),
+      );
+  },
+};
+
+const isCompleted = (text) => text.includes('TASK_STATE_COMPLETED');
+
+function idOf(text) {
+  const { result } = JSON.parse(text);
+  return (result.task ?? result).id;
+}
+
+/** Publishes the echo agent at a gateway, and returns what the paths call. */
+export async function openGateway({ url, token }, { agentUrl, text, ended }) {
+  const body = { name: 'echo', description: 'Repeats the message.', executor: { kind: 'echo' }, a2a_enabled: true };
+  await json(`${url}/api/a2a/published`, { token, body });
+  let id = 0;
+  const post = async (at, request, expect) => {
+    const response = await fetch(at, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${token}`,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: ++id, ...request }),
+    });
+    const answer = await response.text();
+    if (response.status !== 200 || !expect(answer))
+      throw new Error(`${at} answered ${response.status} ${answer.slice(0, 500)}`);
+    return answer;
+  };
+  const rpc = (method, params, expect) => post(`${url}/a2a/agents/echo`, { method, params }, expect);
+  const send =
+    (configuration, expect, method = 'SendMessage') =>
+    () => {
+      const message = { messageId: `m${++id}`, role: 'ROLE_USER', parts: [{ text: text(500) }] };
+      return rpc(method, { message, configuration }, expect);
+    };
+  return { url, token, agentUrl, post, rpc, send, ended };
+}

@@ -1,0 +1,37 @@
+import { hash } from 'node:crypto';
+import type { ApprovalView } from '../approval.types.js';
+import { approvalPage, messagePage, pagePolicy } from './approval-page.js';
+
+describe('the page of an approval', () => {
+  const view = {
+    state: 'pending',
+    verb: 'bank__pay"><script>1</script>',
+    caller: "user:<b>'bob'</b>",
+    action: 'mcp_call',
+    resource: 'Tool::"bank__pay"',
+    policies: ['<i>'],
+    approvers: ['finance'],
+    expiresAt: '2026-01-01T00:00:00.000Z',
+    input: { note: '</pre><img src=x onerror=1>' },
+  } as unknown as ApprovalView;
+
+  it('escapes every text of the call', () => {
+    const html = approvalPage(view);
+    for (const tag of ['<script', '<b>', '<i>', '<img', '</pre><']) expect(html).not.toContain(tag);
+    expect(html).toContain('&lt;/pre&gt;&lt;img src=x onerror=1&gt;');
+    expect(messagePage('<u>', '<u>')).not.toContain('<u>');
+  });
+
+  it('has a form only while the approval waits', () => {
+    expect(approvalPage(view)).toContain('<form method="post">');
+    for (const state of ['approved', 'denied', 'used', 'expired'] as const)
+      expect(approvalPage({ ...view, state })).not.toContain('<form');
+  });
+
+  it('permits its own style only, no script and no frame', () => {
+    const [, style] = /<style>([^]*)<\/style>/.exec(approvalPage(view))!;
+    expect(pagePolicy).toContain(`style-src 'sha256-${hash('sha256', style!, 'base64')}'`);
+    expect(pagePolicy).toContain(`default-src 'none'`);
+    expect(pagePolicy).toContain(`frame-ancestors 'none'`);
+  });
+});

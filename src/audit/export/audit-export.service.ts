@@ -1,0 +1,62 @@
+import type { Readable } from 'node:stream';
+import { Injectable } from '@nestjs/common';
+import type { CallContext, OrgRef } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { ExportStream } from '../../platform/http/export-stream.js';
+import { AuditCheckpoints } from '../audit-checkpoints.js';
+import { AuditKeysService } from '../audit-keys.service.js';
+import { AuditSealer } from '../audit.sealer.js';
+import { AuditExportStore, type AuditSnapshot } from './audit-export.store.js';
+import { exportLine, type ExportHeader, type ExportLine } from './export-lines.js';
+
+/** Exports the audit of an org, so that `rialto audit verify FILE` verifies it without this deployment (RE-86). */
+@Injectable()
+export class AuditExportService {
+  private readonly exports = new ExportStream();
+
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly sealer: AuditSealer,
+    private readonly checkpoints: AuditCheckpoints,
+    private readonly keys: AuditKeysService,
+    private readonly store: AuditExportStore,
+  ) {}
+
+  /**
+   * Exports the caller's org as JSON lines (`ExportLine`), as of one moment. The export ends at a checkpoint that
+   * covers all events before the request, and the request itself. Throws `denied`, and `unavailable` while this
+   * process runs another export of an audit.
+   */
+  async export(ctx: CallContext): Promise<Readable> {
+    await this.acts.write(ctx, 'audit.export', {}, () => Promise.resolve());
+    await this.sealer.sealOrg(ctx.org.id, true);
+    await this.checkpoints.signHead(ctx.org.id);
+    const header = await this.headerOf(ctx.org);
+    return this.exports.open(this.store.inSnapshot(ctx.org.id, (snapshot) => linesOf(header, snapshot)));
+  }
+
+  private async headerOf({ id, slug }: OrgRef): Promise<ExportHeader> {
+    const keys = await this.keys.publicKeys(id);
+    const at = new Date(systemClock.now()).toISOString();
+    return { version: 1, orgId: id, slug, at, keys: keys as unknown as ExportHeader['keys'] };
+  }
+}
+
+/** Merges events and checkpoints. Events after the last checkpoint are left out, because nothing signs them yet. */
+async function* linesOf(header: ExportHeader, snapshot: AuditSnapshot): AsyncGenerator<string> {
+  let lines = 0;
+  const line = (made: ExportLine): string => {
+    lines++;
+    return exportLine(made);
+  };
+  yield line({ kind: 'audit', data: header });
+  const links = snapshot.events();
+  let next = await links.next();
+  for await (const checkpoint of snapshot.checkpoints()) {
+    for (; !next.done && next.value.sequence <= checkpoint.sequence; next = await links.next())
+      yield line({ kind: 'event', data: next.value as Extract<ExportLine, { kind: 'event' }>['data'] });
+    yield line({ kind: 'checkpoint', data: checkpoint });
+  }
+  yield exportLine({ kind: 'end', lines });
+}

@@ -1,0 +1,86 @@
+import { Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import type { OrgId } from '../../kernel/ids.js';
+import { Pg } from '../../platform/database/pg.js';
+import { positional } from '../../platform/database/sql.js';
+import { snapshotIdleTimeout } from '../../platform/http/export-stream.js';
+import { checkpointColumns, storedOf, type CheckpointRow } from '../audit-checkpoint.store.js';
+import type { ChainLink } from '../chain.js';
+import type { AnchoredCheckpoint } from '../checkpoint.js';
+import { PersonalReader } from '../personal/personal-reader.js';
+
+const perFetch = 200;
+
+/** The rows of an org's audit as of one moment, each kind in its order. */
+export interface AuditSnapshot {
+  checkpoints(): AsyncGenerator<AnchoredCheckpoint>;
+  events(): AsyncGenerator<ChainLink>;
+}
+
+/** Reads the whole audit of an org at the speed of its reader. Changes no row. */
+@Injectable()
+export class AuditExportStore {
+  constructor(
+    private readonly pg: Pg,
+    private readonly personal: PersonalReader,
+  ) {}
+
+  /** Runs work on a snapshot. PostgreSQL ends it when the work stalls. */
+  async *inSnapshot(org: OrgId, work: (snapshot: AuditSnapshot) => AsyncGenerator<string>): AsyncGenerator<string> {
+    const client = await this.pg.connect();
+    let failure: Error | undefined;
+    try {
+      await client.query('begin isolation level repeatable read read only');
+      await client.query(`set local idle_in_transaction_session_timeout = '${snapshotIdleTimeout}'`);
+      yield* work({ checkpoints: () => checkpointsOf(client, org), events: () => this.eventsOf(client, org) });
+    } catch (error) {
+      failure = error as Error;
+      throw error;
+    } finally {
+      await client.query('rollback').catch((error: Error) => (failure = error));
+      client.release(failure);
+    }
+  }
+
+  private async *eventsOf(client: PoolClient, org: OrgId): AsyncGenerator<ChainLink> {
+    const select = `
+      select c.sequence, c.prev_hash as "prevHash", c.hash, e.event
+      from audit_chain c left join audit_events e on e.id = c.event_id
+      where c.org_id = :org
+      order by c.sequence`;
+    type Row = Omit<ChainLink, 'sequence'> & { sequence: string };
+    for await (const rows of pages<Row>(client, 'links', select, org)) {
+      const events = rows.map(({ event }) => event);
+      const facts = await this.personal.read(org, events, client);
+      for (const [index, row] of rows.entries()) {
+        const { opened } = facts[index]!;
+        yield { ...row, sequence: Number(row.sequence), ...(opened.length > 0 && { opened }) };
+      }
+    }
+  }
+}
+
+/** Reads the numbered checkpoints. Those of the version before numbers have no signature that an export could show. */
+async function* checkpointsOf(client: PoolClient, org: OrgId): AsyncGenerator<AnchoredCheckpoint> {
+  const select = `
+    select ${checkpointColumns}
+    from audit_checkpoints p
+    where p.org_id = :org and p.number > 0
+    order by p.number`;
+  for await (const rows of pages<CheckpointRow>(client, 'points', select, org))
+    yield* rows.map((row) => storedOf(row).numbered!);
+}
+
+async function* pages<Row extends object>(
+  client: PoolClient,
+  cursor: string,
+  select: string,
+  org: OrgId,
+): AsyncGenerator<Row[]> {
+  await client.query(positional(`declare ${cursor} no scroll cursor for ${select}`, { org }));
+  for (;;) {
+    const { rows } = await client.query<Row>(`fetch ${perFetch} from ${cursor}`);
+    yield rows;
+    if (rows.length < perFetch) return;
+  }
+}

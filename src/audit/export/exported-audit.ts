@@ -1,0 +1,160 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import { RialtoError } from '../../kernel/errors.js';
+import type { OrgId } from '../../kernel/ids.js';
+import type { CheckpointCursor, Cut, StoredCheckpoint } from '../audit-checkpoint.store.js';
+import type { ComparedCheckpoints } from '../anchors/anchor-comparison.js';
+import type { ChainLink } from '../chain.js';
+import type { ChainSource, CheckpointSource } from '../chain-walk.js';
+import type { AnchoredCheckpoint } from '../checkpoint.js';
+import { ExportLine, type ExportHeader } from './export-lines.js';
+import { indexedLines, LineIndex } from './line-index.js';
+
+/**
+ * Reads an export as the stores read the database, so that the same code verifies both. Memory holds the position of
+ * each line, not its content.
+ */
+export class ExportedAudit implements ChainSource, CheckpointSource, ComparedCheckpoints {
+  /** Reasons why the file proves less than it should. */
+  readonly doubts: string[] = [];
+  private readonly events: LineIndex;
+  private readonly checkpoints: LineIndex;
+  private cut?: Cut;
+  /** Last event that a checkpoint covers. */
+  private signedTo = 0;
+  private readHeader?: ExportHeader;
+  private ended = false;
+
+  private constructor(private readonly file: FileHandle) {
+    this.events = new LineIndex(file);
+    this.checkpoints = new LineIndex(file);
+  }
+
+  /**
+   * Opens a file and reads it once. Throws `unprocessable` for a file that is not an export, and
+   * the error of the file system.
+   */
+  static async open(path: string): Promise<ExportedAudit> {
+    const exported = new ExportedAudit(await open(path, 'r'));
+    try {
+      await exported.readAll();
+    } catch (error) {
+      await exported.close();
+      throw error;
+    }
+    return exported;
+  }
+
+  close(): Promise<void> {
+    return this.file.close();
+  }
+
+  get header(): ExportHeader {
+    return this.readHeader!;
+  }
+
+  countUnsealed(): Promise<{ unsealed: number; orphans: number }> {
+    return Promise.resolve({ unsealed: 0, orphans: 0 });
+  }
+
+  async linksAfter(_org: OrgId, sequence: number, limit: number): Promise<ChainLink[]> {
+    const lines = await this.events.after(sequence, limit);
+    return lines.map((text) => this.linkOf(text));
+  }
+
+  newestCut(): Promise<Cut | undefined> {
+    return Promise.resolve(this.cut);
+  }
+
+  async findPage(_org: OrgId, after: CheckpointCursor, limit: number): Promise<StoredCheckpoint[]> {
+    const lines = await this.checkpoints.after(after.number, limit);
+    return Promise.all(
+      lines.map(async (text) => {
+        const numbered = checkpointOf(text);
+        const { orgId, sequence, hash, at, cut, kid } = numbered;
+        const chainHash = await this.hashOf(sequence);
+        const plain = { orgId, sequence, hash, at, ...(cut && { cut }) };
+        return { plain, kid, numbered, ...(chainHash !== undefined && { chainHash }) };
+      }),
+    );
+  }
+
+  async findNumbered(places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'number'>[]): Promise<AnchoredCheckpoint[]> {
+    const lines = await Promise.all(places.map(({ number }) => this.checkpoints.at(number)));
+    return lines.filter((text) => text !== undefined).map(checkpointOf);
+  }
+
+  async chainHashes(
+    places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'sequence'>[],
+  ): Promise<{ orgId: string; sequence: number; hash: string }[]> {
+    const found = await Promise.all(
+      places.map(async ({ orgId, sequence }) => ({ orgId, sequence, hash: await this.hashOf(sequence) })),
+    );
+    return found.flatMap(({ hash, ...place }) => (hash === undefined ? [] : [{ ...place, hash }]));
+  }
+
+  private async hashOf(sequence: number): Promise<string | undefined> {
+    const text = await this.events.at(sequence);
+    return text === undefined ? undefined : this.linkOf(text).hash;
+  }
+
+  /** An event of another org counts as missing, as in the database. */
+  private linkOf(text: string): ChainLink {
+    const { data } = JSON.parse(text) as { data: ChainLink };
+    const isOwn = (data.event as { orgId?: unknown } | null)?.orgId === this.header.orgId;
+    return { ...data, event: isOwn ? data.event : null };
+  }
+
+  private async readAll(): Promise<void> {
+    let count = 0;
+    for await (const { text, start, length } of indexedLines(this.file)) {
+      count++;
+      if (this.ended) throw refused(`line ${count} follows the end of the export`);
+      this.take(parsed(text, count), { count, start, length });
+    }
+    if (!this.readHeader) throw refused('it is empty');
+    if (!this.ended) this.doubts.push('the export is incomplete: its last line is missing');
+    if (this.signedTo < this.events.lastKey) this.doubts.push(`no checkpoint signs the events after ${this.signedTo}`);
+    if (this.checkpoints.lastKey === 0) this.doubts.push('the export has no checkpoint, so nothing is signed');
+  }
+
+  private take(line: ExportLine, { count, start, length }: { count: number; start: number; length: number }): void {
+    if ((line.kind === 'audit') !== (count === 1))
+      throw refused(`line ${count} is ${line.kind === 'audit' ? 'a second' : 'not the'} header`);
+    if (line.kind === 'audit') this.readHeader = line.data;
+    else if (line.kind === 'event') this.add(this.events, line.data.sequence, { count, start, length });
+    else if (line.kind === 'checkpoint') {
+      const { orgId, number, sequence, hash, cut, removedTo = 0 } = line.data;
+      if (orgId !== this.header.orgId) throw refused(`line ${count} has a checkpoint of another org`);
+      this.add(this.checkpoints, number, { count, start, length });
+      if (cut && sequence > (this.cut?.sequence ?? 0)) this.cut = { sequence, hash, removedTo };
+      this.signedTo = Math.max(this.signedTo, sequence);
+    } else {
+      this.ended = true;
+      if (line.lines !== count - 1) this.doubts.push(`the export had ${line.lines} lines and has ${count - 1}`);
+    }
+  }
+
+  private add(index: LineIndex, key: number, { count, ...place }: { count: number; start: number; length: number }) {
+    if (!index.add(key, place)) throw refused(`line ${count} is not in order`);
+  }
+}
+
+function parsed(text: string, count: number): ExportLine {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw refused(`line ${count} is not JSON`);
+  }
+  const { data, error } = ExportLine.safeParse(json);
+  if (data) return data;
+  throw refused(`line ${count} has a wrong ${error.issues[0]?.path.join('.') || 'form'}`);
+}
+
+function checkpointOf(text: string): AnchoredCheckpoint {
+  return (JSON.parse(text) as { data: AnchoredCheckpoint }).data;
+}
+
+function refused(message: string): RialtoError {
+  return new RialtoError('unprocessable', { message: `the file is not an export of an audit: ${message}` });
+}

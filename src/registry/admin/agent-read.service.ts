@@ -1,0 +1,76 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import type { AgentEntity } from '../agents/agent.entity.js';
+import { AgentStore, keptChanges } from '../agents/agent.store.js';
+import { understand, agentView } from '../agents/agent-view.js';
+import { RegistryService } from '../registry.service.js';
+import type { AgentQuery, AgentView, CardChangeView } from '../registry.types.js';
+import { noSuchAgent } from './agent-writer.js';
+
+/** Shows registered agents to callers that may discover them. */
+@Injectable()
+export class AgentReadService {
+  constructor(
+    private readonly admin: AdminActs,
+    private readonly store: AgentStore,
+    private readonly registry: RegistryService,
+    private readonly cursors: Cursors,
+  ) {}
+
+  list(ctx: CallContext, query: AgentQuery): Promise<Page<AgentView>> {
+    return this.admin.read(ctx, 'agent.list', async () => {
+      const scope = `agents:${ctx.org.id}`;
+      const [after] = query.cursor ? this.cursors.decode(scope, query.cursor, 1) : [];
+      const rows = await this.store.findPage(ctx.org.id, query, after);
+      const page = pageOf(
+        rows,
+        query.limit,
+        (row) => row,
+        (row) => this.cursors.encode(scope, [row.slug]),
+      );
+      const shown = await Promise.all(page.items.map((row) => this.registry.mayDiscover(ctx, row.slug)));
+      return {
+        ...page,
+        items: await Promise.all(page.items.filter((_, index) => shown[index]).map((row) => this.viewAgent(row))),
+      };
+    });
+  }
+
+  get(ctx: CallContext, idOrSlug: string): Promise<AgentView> {
+    return this.admin.read(ctx, 'agent.get', async () => this.viewAgent(await this.visibleAgent(ctx, idOrSlug)));
+  }
+
+  /** Returns the card, byte for byte as the agent sent it. */
+  card(ctx: CallContext, idOrSlug: string): Promise<string> {
+    return this.admin.read(ctx, 'agent.card', async () => {
+      const { card } = await this.visibleAgent(ctx, idOrSlug);
+      if (card === null) throw new RialtoError('not_found', { message: 'the card of this agent was not fetched yet' });
+      return card;
+    });
+  }
+
+  changes(ctx: CallContext, idOrSlug: string): Promise<Page<CardChangeView>> {
+    return this.admin.read(ctx, 'agent.changes', async () => {
+      const rows = await this.store.findChanges((await this.visibleAgent(ctx, idOrSlug)).id, keptChanges);
+      return {
+        items: rows.map((row) => ({ detectedAt: row.detectedAt.toISOString(), changes: row.changes })),
+        nextCursor: null,
+      };
+    });
+  }
+
+  /** Returns an agent that the caller may discover. Throws `not_found`. */
+  async visibleAgent(ctx: CallContext, idOrSlug: string): Promise<AgentEntity> {
+    const row = await this.store.find(ctx.org.id, idOrSlug);
+    if (!row || !(await this.registry.mayDiscover(ctx, row.slug))) throw noSuchAgent();
+    return row;
+  }
+
+  async viewAgent(row: AgentEntity): Promise<AgentView> {
+    const agent = (await this.registry.snapshot(row.orgId)).byId.get(row.id) ?? understand([row])[0]!;
+    return agentView({ ...agent, row });
+  }
+}

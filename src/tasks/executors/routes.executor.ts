@@ -1,0 +1,49 @@
+import type { Message } from '../../protocol/a2a/model.js';
+import type { RoutesConfig } from '../../registry/published.types.js';
+import type { TaskExecutor, TaskRun } from '../executor.port.js';
+import { TaskExecutors } from '../task-executors.js';
+import { chooseRoute } from './route-choice.js';
+
+/** Passes each task to one of several executors, chosen by its text. Clients see one agent with one card (RY-46). */
+export class RoutesExecutor implements TaskExecutor {
+  readonly kind = 'routes';
+  readonly pure = false;
+
+  constructor(private readonly executors: TaskExecutors) {}
+
+  execute(run: TaskRun): ReturnType<TaskExecutor['execute']> {
+    const { executor, routed } = this.route(run);
+    return executor.execute(routed);
+  }
+
+  leavesWork(run: Pick<TaskRun, 'agent' | 'task' | 'message'>): boolean {
+    const { executor, routed } = this.route(run);
+    return executor.leavesWork?.(routed) ?? false;
+  }
+
+  async abandon(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
+    const { executor, routed } = this.route(run);
+    await executor.abandon?.(routed);
+  }
+
+  /** Returns the executor of the chosen route, and the run as that executor expects it. */
+  private route<Run extends Pick<TaskRun, 'agent' | 'task' | 'message'>>(run: Run) {
+    const { agent, task, message } = run;
+    const config = chooseRoute(agent.executor as RoutesConfig, task.history);
+    // Skills that messages name are skills of this agent, not of the executor behind it.
+    const history = task.history.map(withoutSkill);
+    const routed: Run = {
+      ...run,
+      agent: { ...agent, executor: config },
+      task: { ...task, history },
+      message: history[task.history.indexOf(message)] ?? withoutSkill(message),
+    };
+    return { executor: this.executors.ofKind(config.kind), routed };
+  }
+}
+
+function withoutSkill(message: Message): Message {
+  if (message.metadata?.skillId === undefined) return message;
+  const { skillId: _, ...metadata } = message.metadata;
+  return { ...message, metadata };
+}
