@@ -12,6 +12,7 @@ const benchmarks = {
   queue: 'queue/run',
   webhooks: 'webhooks/run',
   growth: 'growth/run',
+  rest: 'rest/run',
   neighbours: 'neighbours/run',
 };
 const short = {

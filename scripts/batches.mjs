@@ -10,13 +10,19 @@ const usualSeconds = { unit: 0.3, e2e: 12 };
 
 /** The specs of each suite, and the largest number of its batches. */
 const suites = {
-  unit: { isPart: (path) => /^(?:src\/.*|test\/(?:clients\/|chaos\/)?[^/]*)\.spec\.ts$/.test(path), most: 6 },
+  unit: {
+    isPart: (path) => /^(?:src\/.*|test\/(?:checkout\/|clients\/|chaos\/)?[^/]*)\.spec\.ts$/.test(path),
+    most: 6,
+  },
   e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 15 },
 };
 /** The least number of specs in a batch. For fewer specs, an extra load costs more than it saves. */
 const specsOfBatch = 4;
 
-/** Writes the batch files of a suite into `.cache/batches`, from all its specs or from the named ones. */
+/**
+ * Writes the batch files of a suite into `.cache/batches`, from all its specs or from the named ones; with
+ * `RIALTO_TEST_CHECKOUT=no` without those of test/checkout.
+ */
 export function dealBatches(suite, names) {
   const { isPart, most } = suites[suite];
   const all = ['src', 'test']
@@ -26,7 +32,8 @@ export function dealBatches(suite, names) {
   const nameOf = (path) => relative(join('test', suite), path).slice(0, -'.spec.ts'.length);
   const missing = names?.filter((name) => !all.some((path) => nameOf(path) === name)) ?? [];
   if (missing.length > 0) throw new Error(`There is no spec ${missing.join(', ')} in ${suite}.`);
-  const specs = all.filter((path) => names?.includes(nameOf(path)) ?? true);
+  const isGone = (path) => process.env.RIALTO_TEST_CHECKOUT === 'no' && path.startsWith(join('test', 'checkout'));
+  const specs = all.filter((path) => !isGone(path) && (names?.includes(nameOf(path)) ?? true));
   const into = join(root, '.cache', 'batches', suite);
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });

@@ -1,5 +1,5 @@
-// The only description of the tree in the image. scripts/shipped.mjs builds and runs it; test/dockerfile.spec.ts
-// compares the Dockerfile and .dockerignore with it.
+// The only description of the tree in the image. scripts/shipped.mjs builds and runs it;
+// test/checkout/dockerfile.spec.ts compares the Dockerfile and .dockerignore with it.
 
 /** Arguments of Node that build `dist`: TypeScript 7 and its project. */
 export const compile = ['node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json'];

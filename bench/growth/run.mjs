@@ -71,7 +71,7 @@ async function mailbox() {
   const { secret } = await at('/api/a2a/published', body);
   const send = (task = {}) => {
     const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x'.repeat(90) }], ...task };
-    const params = { message, configuration: { returnImmediately: true } };
+    const params = { message, configuration: { returnImmediately: true, historyLength: 1 } };
     return at(`/a2a/agents/${name}`, { jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
   };
   const lease = () => at(`/api/mailbox/${name}/lease?waitMs=30000`, {}, secret);

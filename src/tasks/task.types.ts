@@ -23,7 +23,7 @@ export interface StoredTask {
   readonly statusAt: number;
   readonly history: readonly Message[];
   readonly artifacts: readonly Artifact[];
-  /** The row holds the artifacts as they were after this event; `seq` when it holds these. */
+  /** The row holds the history and artifacts as they were after this event; later events of the log have the rest. */
   readonly foldedSeq: number;
   readonly metadata?: JsonObject;
   /** The lowest tier of its messages: that of the sender's org for an encrypted one, 0 for cleartext (RI-07). */
@@ -38,6 +38,8 @@ export interface StoredTask {
 export interface NumberedEvent {
   readonly seq: number;
   readonly body: StreamResponse;
+  /** Messages that the history gained with the event, beside those of a new task. Readers do not receive them. */
+  readonly messages?: readonly Message[];
 }
 
 export function isEnded({ state }: Pick<StoredTask, 'state'>): boolean {

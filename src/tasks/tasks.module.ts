@@ -5,7 +5,6 @@ import { EarlierMessages } from './earlier-messages.js';
 import { TaskChanges } from './lifecycle/task-changes.js';
 import { MailboxTasks } from './external/mailbox-tasks.js';
 import { ReportApplier } from './external/report-applier.js';
-import { ReportedTasks } from './external/reported-tasks.js';
 import { TaskJobs } from './run/task-jobs.js';
 import { TaskClaimer } from './run/task-claimer.js';
 import { TaskAdmission } from './run/task-admission.js';
@@ -106,7 +105,6 @@ import { WorkOrders } from './external/work-orders.js';
     ExecutionTokens,
     WorkOrders,
     ReportApplier,
-    ReportedTasks,
     Executions,
     MailboxStore,
     MailboxWaiters,

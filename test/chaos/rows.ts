@@ -1,5 +1,6 @@
 import pg from 'pg';
-import type { Artifact } from '../../src/protocol/a2a/model.js';
+import { foldArtifacts } from '../../src/protocol/a2a/artifacts.js';
+import type { Artifact, StreamResponse } from '../../src/protocol/a2a/model.js';
 import type { DeliveryRow, EventRow, Move, Rows, TaskRow } from './history.js';
 import { eventRows } from '../support/gateway/event-rows.js';
 
@@ -75,14 +76,18 @@ export class Rowkeeper {
   }
 
   private async tasks(): Promise<TaskRow[]> {
-    const rows = await this.sql<Omit<TaskRow, 'said'> & { artifacts: Artifact[] }>(
+    const rows = await this.sql<Omit<TaskRow, 'said'> & { artifacts: Artifact[]; log: StreamResponse[] | null }>(
       `select id, agent_name as agent, status_state as state, seq, lease_epoch as epoch,
          lease_until is not null or next_at is not null as held,
-         artifacts, coalesce(status_message::text, '') as why
-       from a2a_tasks
+         artifacts, coalesce(status_message::text, '') as why, (
+           select json_agg(body order by task_events.seq)
+           from ${eventRows}
+           where task_id = t.id and task_events.seq > t.folded_seq
+         ) as log
+       from a2a_tasks t
        order by created_at, id`,
     );
-    return rows.map(({ artifacts, ...row }) => ({ ...row, said: wordsOf(artifacts) }));
+    return rows.map(({ artifacts, log, ...row }) => ({ ...row, said: wordsOf(foldArtifacts(artifacts, log ?? [])) }));
   }
 
   private async moves(): Promise<Move[]> {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { newId, type AgentId, type OrgId, type TaskId } from '../../src/kernel/ids.js';
+import type { TaskId } from '../../src/kernel/ids.js';
 import { migrateDatabase } from '../../src/platform/database/migrate.js';
 import { Pg } from '../../src/platform/database/pg.js';
 import { isGone, Presence } from '../../src/platform/database/presence.js';
@@ -9,39 +9,14 @@ import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { EventSinks } from '../../src/tasks/event-sinks.js';
 import { TaskChanges } from '../../src/tasks/lifecycle/task-changes.js';
 import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
-import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/lifecycle/task.lifecycle.js';
+import { applyUpdate } from '../../src/tasks/lifecycle/task.lifecycle.js';
 import { TaskStore } from '../../src/tasks/storage/task.store.js';
-import type { StoredTask } from '../../src/tasks/task.types.js';
-import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
+import { TaskWriter } from '../../src/tasks/storage/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 import { eventually } from '../support/gateway/eventually.js';
 import { eventRows } from '../support/gateway/event-rows.js';
+import { inserted, moved, opened, org, step } from '../support/gateway/task-changes.js';
 
-const step: Step = { now: Date.now(), newId, maxWeight: 100_000 };
-const org = newId<OrgId>();
-const agent = newId<AgentId>();
-const principal = { kind: 'user', id: 'bob', role: 'member', groups: [] } as const;
-const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] } as const;
-
-const opened = (): Moved =>
-  openTask(
-    { id: newId<TaskId>(), orgId: org, agentId: agent, agentName: 'a', contextId: 'c', principal, depth: 0 },
-    { ...message, parts: [...message.parts] },
-    step,
-  );
-const inserted = (moved = opened(), more: Partial<TaskChange> = {}): TaskChange => ({
-  task: moved.task,
-  events: [moved.event],
-  hold: { dueInMs: 0 },
-  ...more,
-});
-const moved = (
-  from: StoredTask,
-  state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_COMPLETED',
-): TaskChange => {
-  const { task, event } = applyUpdate(from, { status: { state } }, step);
-  return { task, from, events: [event], hold: {} };
-};
 const note: RowStatement = {
   name: 'note',
   sql: (rows) => `insert into notes select (r->>'task_id')::uuid from jsonb_array_elements(${rows}) r`,
@@ -221,39 +196,6 @@ describe('the write path of tasks', () => {
     const outcomes = await Promise.allSettled([...good, twice].map((change) => writer.commitInBatch(change)));
     expect(outcomes.map(({ status }) => status)).toEqual([...good.map(() => 'fulfilled'), 'rejected']);
     expect(await seqs(good[0]!.task.id)).toEqual([1]);
-  });
-
-  it('folds artifacts that exist only in the log', async () => {
-    const { task } = opened();
-    await writer.commitInBatch(
-      inserted(
-        {
-          task: { ...task, epoch: 1 },
-          event: { seq: 1, body: { task: { id: task.id, status: { state: task.state } } } },
-        },
-        { hold: { leaseOwner: 1, leaseMs: 15_000, dueInMs: 0 } },
-      ),
-    );
-    let from = (await store.find(task.id))!;
-    for (const text of ['a', 'b', 'c']) {
-      const next = applyUpdate(from, { artifact: { artifactId: 'x', parts: [{ text }] }, append: true }, step);
-      expect(
-        await writer.commitInBatch({
-          task: next.task,
-          from,
-          events: [next.event],
-          hold: { leaseOwner: 1, leaseMs: 15_000, dueInMs: 0 },
-        }),
-      ).toBe(true);
-      from = next.task;
-    }
-    const { rows } = await pool.query('select artifacts::text as artifacts from a2a_tasks where id = $1', [task.id]);
-    expect(rows[0].artifacts).toBe('[]');
-    expect((await store.find(task.id))!.artifacts).toEqual([
-      { artifactId: 'x', parts: ['a', 'b', 'c'].map((text) => ({ text })) },
-    ]);
-    expect(await writer.commitInBatch(moved(from))).toBe(true);
-    expect((await store.find(task.id))!.artifacts[0]!.parts).toHaveLength(3);
   });
 
   describe('leases', () => {

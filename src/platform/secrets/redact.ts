@@ -2,7 +2,7 @@ const secretHeaders = /^(?:authorization|proxy-authorization|cookie|set-cookie|x
 const secretWords = /password|passwd|secret|token|credential|api[-_]?key|private[-_]?key|bearer/i;
 /**
  * Patterns of secrets. The first group is the text before the secret, which may be empty. Each pattern takes linear
- * time (test/regexes.spec.ts).
+ * time (test/checkout/regexes.spec.ts).
  */
 const secretText = [
   /()\b(?:Bearer|Basic)\s+[\w.~+/=-]{6,}/gi,

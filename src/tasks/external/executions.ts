@@ -5,12 +5,12 @@ import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { ContextService } from '../../policy/context.service.js';
 import { wordOf } from '../../protocol/a2a/states.js';
 import { PublishedService } from '../../registry/published.service.js';
+import { TaskStore } from '../storage/task.store.js';
 import { maySee, workerFor } from '../task-verbs.js';
 import { noSuchTask, type StoredTask } from '../task.types.js';
 import type { ExecutionEvent, ReportView } from './execution-events.js';
 import type { Reporter } from './execution.guard.js';
 import { ReportApplier } from './report-applier.js';
-import { ReportedTasks } from './reported-tasks.js';
 
 /** Takes reports about tasks from the external workers or services that run them. */
 @Injectable()
@@ -19,7 +19,7 @@ export class Executions {
     private readonly verbs: VerbBus,
     private readonly contexts: ContextService,
     private readonly published: PublishedService,
-    private readonly reported: ReportedTasks,
+    private readonly tasks: TaskStore,
     private readonly reports: ReportApplier,
   ) {}
 
@@ -39,7 +39,7 @@ export class Executions {
   }
 
   private async requireReportable(reporter: Reporter, id: string): Promise<StoredTask> {
-    const task = isUuid(id) ? await this.reported.find(id) : undefined;
+    const task = isUuid(id) ? await this.tasks.find(id) : undefined;
     const mayReport = task && ('ctx' in reporter ? maySee(reporter.ctx, task) : reporter.taskId === task.id);
     if (!mayReport) throw noSuchTask(id);
     return task;

@@ -15,7 +15,6 @@ import type { Hold } from '../storage/task-writer.js';
 import { isSettled } from '../task-stream.service.js';
 import { isEnded, type StoredTask } from '../task.types.js';
 import type { ExecutionEvent } from './execution-events.js';
-import { ReportedTasks } from './reported-tasks.js';
 import { applyReport, hasReached, turnOf, unseen } from './execution-report.js';
 
 type ExternalKind = Extract<ExecutorConfig['kind'], 'http' | 'mailbox'>;
@@ -26,7 +25,6 @@ export class ReportApplier {
   constructor(
     private readonly changes: TaskChanges,
     private readonly store: TaskStore,
-    private readonly reported: ReportedTasks,
     private readonly published: PublishedService,
     private readonly secrets: ExecutorSecrets,
     private readonly tokens: ExecutionTokens,
@@ -63,9 +61,7 @@ export class ReportApplier {
         if (isDatabaseAway(cause)) throw cause;
         throw new RialtoError('unavailable', { message: 'the report could not be stored; send it again', cause });
       });
-      if (!isCommitted) return undefined;
-      this.reported.keep(change);
-      return task;
+      return isCommitted ? task : undefined;
     });
   }
 

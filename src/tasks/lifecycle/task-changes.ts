@@ -9,7 +9,7 @@ import { isUniqueViolation, isUnstorable } from '../../platform/database/pg.js';
 import { Presence } from '../../platform/database/presence.js';
 import { leaseMs } from '../storage/task-lease.store.js';
 import { TaskStore } from '../storage/task.store.js';
-import { TaskWriter, type Hold, type TaskChange } from '../storage/task-writer.js';
+import { foldedSeqAfter, TaskWriter, type Hold, type TaskChange } from '../storage/task-writer.js';
 import { isEnded, type StoredTask } from '../task.types.js';
 import { TaskFeed } from './task-feed.js';
 import type { Step } from './task.lifecycle.js';
@@ -58,6 +58,7 @@ export class TaskChanges {
   async commitAndNotify(change: TaskChange): Promise<boolean> {
     const isCommitted = await this.commitSurely(change);
     const { task, from, events } = change;
+    if (isCommitted) this.store.keep({ ...task, foldedSeq: foldedSeqAfter(change) }, change);
     if (isCommitted && events.length > 0) this.feed.notifyReaders(task, events, from === undefined && isEnded(task));
     return isCommitted;
   }

@@ -60,7 +60,7 @@ export function openTask(
     statusAt: now,
     history: [ofTask(seed, message)],
     artifacts: [],
-    foldedSeq: 1,
+    foldedSeq: 0,
     trustTier: 0,
     seq: 1,
     epoch: 0,
@@ -84,11 +84,12 @@ export function resumeTask(task: StoredTask, message: Message, step: Step, tier:
       data: { taskId: task.id, state: wordOf(task.state) },
     });
   }
-  const question = task.statusMessage ? [task.statusMessage] : [];
-  const history = [...task.history, ...question, ofTask(task, message)];
-  requireRoom(task.history, [...question, message], history, step);
+  const messages = [...spokenBy(task), ofTask(task, message)];
+  const history = [...task.history, ...messages];
+  requireRoom(task.history, messages, history, step);
   const trustTier = tier < task.trustTier ? tier : task.trustTier;
-  return moveTo({ ...task, history, trustTier, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
+  const resumed = { ...task, history, trustTier, statusMessage: undefined };
+  return withMessages(moveTo(resumed, 'TASK_STATE_WORKING', undefined, step), messages);
 }
 
 /**
@@ -109,9 +110,10 @@ export function applyUpdate(
       data: { taskId: task.id, state: wordOf(task.state) },
     });
   }
-  const before = task.statusMessage ? [...task.history, task.statusMessage] : task.history;
+  const messages = spokenBy(task);
+  const history = messages.length > 0 ? [...task.history, ...messages] : task.history;
   const status = message && agentMessage(task, message, step);
-  const moved = moveTo({ ...task, history: before, statusMessage: status }, state, status, step);
+  const moved = withMessages(moveTo({ ...task, history, statusMessage: status }, state, status, step), messages);
   return update.metadata ? withMetadata(moved, update.metadata) : moved;
 }
 
@@ -167,8 +169,7 @@ function requireRoom(before: readonly unknown[], more: unknown, after: readonly 
 function moveTo(task: StoredTask, state: TaskState, message: Message | undefined, { now }: Step): Moved {
   const statusAt = Math.max(now, task.statusAt);
   const seq = task.seq + 1;
-  const foldedSeq = task.foldedSeq === task.seq ? seq : task.foldedSeq;
-  const next: StoredTask = { ...task, state, statusAt, seq, foldedSeq };
+  const next: StoredTask = { ...task, state, statusAt, seq };
   const status = { state, ...(message && { message }), timestamp: new Date(statusAt).toISOString() };
   const statusUpdate = { taskId: task.id as string, contextId: task.contextId, status };
   return { task: next, event: { seq: next.seq, body: { statusUpdate } } };
@@ -176,7 +177,16 @@ function moveTo(task: StoredTask, state: TaskState, message: Message | undefined
 
 function withMetadata({ task, event }: Moved, metadata: NonNullable<StoredTask['metadata']>): Moved {
   if (!('statusUpdate' in event.body)) return { task, event };
-  return { task, event: { seq: event.seq, body: { statusUpdate: { ...event.body.statusUpdate, metadata } } } };
+  return { task, event: { ...event, body: { statusUpdate: { ...event.body.statusUpdate, metadata } } } };
+}
+
+function withMessages({ task, event }: Moved, messages: readonly Message[]): Moved {
+  return messages.length > 0 ? { task, event: { ...event, messages } } : { task, event };
+}
+
+/** The message of the current status, which the next status moves into the history. */
+function spokenBy({ statusMessage }: StoredTask): Message[] {
+  return statusMessage ? [statusMessage] : [];
 }
 
 /** A message of the caller as the task stores it. */

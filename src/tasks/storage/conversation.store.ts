@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
 import type { StoredTask } from '../task.types.js';
-import { firstOf, taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import { contentColumns, firstOf, taskColumns, TaskStore, type TaskRow } from './task.store.js';
 
 /** One conversation: the tasks of one caller of an org in one context. */
 export interface ConversationKey {
@@ -62,7 +62,7 @@ export class ConversationStore {
         order by t.created_at, t.id
         limit :limit`,
         'created_at, id',
-        ['history', 'artifacts', 'status_message'],
+        contentColumns,
       ),
       { contextId, org, owner, at, id, limit: limit + 1 },
     );

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { Artifact } from '../../protocol/a2a/model.js';
 import { terminalStates } from '../../protocol/a2a/states.js';
 import type { Said, TaskUpdate } from '../executor.port.js';
-import { bodyFromStore, eventsOfRows, rowToStore, type EventsRow } from './stored-event.js';
-import { applyUpdate, openTask, type Moved } from '../lifecycle/task.lifecycle.js';
+import { bodyFromStore, contentAfter, eventsOfRows, rowToStore, type EventsRow } from './stored-event.js';
+import { applyUpdate, openTask, resumeTask, type Moved } from '../lifecycle/task.lifecycle.js';
 import type { NumberedEvent, StoredTask } from '../task.types.js';
 
 type Update = Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>;
@@ -20,7 +20,7 @@ const seed = {
   metadata: { from: 'afar' },
 } as const;
 
-/** Applies updates to a new task; returns the task and its events. */
+/** Applies updates to a new task, and answers each of its questions; returns the task and its events. */
 function lifeOf(updates: readonly Update[]): { task: StoredTask; events: NumberedEvent[] } {
   let now = 1_000;
   let ids = 0;
@@ -30,6 +30,9 @@ function lifeOf(updates: readonly Update[]): { task: StoredTask; events: Numbere
   for (const update of updates) {
     moved = applyUpdate(moved.task, update, step());
     events.push(moved.event);
+    if (moved.task.state !== 'TASK_STATE_INPUT_REQUIRED') continue;
+    moved = resumeTask(moved.task, { messageId: 'r', role: 'ROLE_USER', parts: [{ text: 'answer' }] }, step());
+    events.push(moved.event);
   }
   return { task: moved.task, events };
 }
@@ -38,6 +41,18 @@ const copy = <Value>(value: Value) => JSON.parse(JSON.stringify(value)) as Value
 const stored = (task: StoredTask, events: readonly NumberedEvent[]): EventsRow => copy(rowToStore(task, events, true));
 
 const end: Update = { status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: words }] } } };
+
+const message = fc.option(fc.constant<Said>({ parts: [{ text: words }] }), { nil: undefined });
+const metadata = fc.option(fc.constant({ more: true }), { nil: undefined });
+const artifact = fc.record<Artifact>({
+  artifactId: fc.constantFrom('x', 'y'),
+  parts: fc.constantFrom([{ text: 'a' }], [{ text: 'b' }]),
+});
+const updateTo = (...states: ('TASK_STATE_WORKING' | 'TASK_STATE_INPUT_REQUIRED')[]): fc.Arbitrary<Update> =>
+  fc.oneof(
+    fc.record({ artifact, append: fc.boolean(), lastChunk: fc.boolean(), metadata }),
+    fc.record({ status: fc.record({ state: fc.constantFrom(...states), message }), metadata }),
+  );
 
 describe('the events of a task that one commit creates and ends', () => {
   it('hold nothing that the row of the task holds', () => {
@@ -49,29 +64,38 @@ describe('the events of a task that one commit creates and ends', () => {
   });
 
   it('are restored unchanged for any sequence of updates', () => {
-    const message = fc.option(fc.constant<Said>({ parts: [{ text: words }] }), { nil: undefined });
-    const metadata = fc.option(fc.constant({ more: true }), { nil: undefined });
-    const artifact = fc.record<Artifact>({
-      artifactId: fc.constantFrom('x', 'y'),
-      parts: fc.constantFrom([{ text: 'a' }], [{ text: 'b' }]),
-    });
-    const update: fc.Arbitrary<Update> = fc.oneof(
-      fc.record({ artifact, append: fc.boolean(), lastChunk: fc.boolean(), metadata }),
-      fc.record({ status: fc.record({ state: fc.constant('TASK_STATE_WORKING' as const), message }), metadata }),
-    );
     const last = fc
       .record({ status: fc.record({ state: fc.constantFrom(...terminalStates), message }), metadata })
       .map((update): Update => update);
     fc.assert(
-      fc.property(fc.array(update, { maxLength: 12 }), last, (updates, ending) => {
+      fc.property(fc.array(updateTo('TASK_STATE_WORKING'), { maxLength: 12 }), last, (updates, ending) => {
         const { task, events } = lifeOf([...updates, ending]);
         const read = eventsOfRows([stored(task, events)]);
-        expect(copy(read.map(({ seq, body }) => ({ seq, body: bodyFromStore(copy(task), body) })))).toEqual(
-          copy(events),
-        );
+        const restored = read.map(({ seq, body }) => ({ seq, body: bodyFromStore(copy(task), body) }));
+        expect(copy(restored)).toEqual(copy(events.map(({ seq, body }) => ({ seq, body }))));
       }),
     );
   });
+});
+
+/** The rows of the log when a commit begins with the first event and with each of the given ones. */
+function rowsOf(task: StoredTask, events: readonly NumberedEvent[], begins: readonly NumberedEvent[]): EventsRow[] {
+  const starts = [0, ...begins.map(({ seq }) => seq - 1), events.length];
+  return starts.slice(1).map((next, index) => copy(rowToStore(task, events.slice(starts[index], next), false)));
+}
+
+it('the log of a task that continues has its messages and artifacts, from the beginning and after any event', () => {
+  const updates = fc.array(updateTo('TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'), { maxLength: 12 });
+  fc.assert(
+    fc.property(updates, fc.nat(30), (all, copied) => {
+      const { task, events } = lifeOf(all);
+      const rows = rowsOf(task, events, events.slice(1));
+      const bodies = (from: number, to?: number) => eventsOfRows(rows.slice(from, to)).map(({ body }) => body);
+      const row = contentAfter({ history: [], artifacts: [] }, bodies(0, copied));
+      const { history, artifacts } = task;
+      expect(contentAfter(row, bodies(copied))).toEqual(copy({ history, artifacts }));
+    }),
+  );
 });
 
 it('stores events unchanged when their task continues or existed before', () => {
@@ -86,8 +110,7 @@ it('reads the same events from any commits, from any number to any other', () =>
   const { task, events } = lifeOf(Array.from({ length: 9 }, () => ({ status: { state: 'TASK_STATE_WORKING' } })));
   fc.assert(
     fc.property(fc.subarray(events.slice(1)), fc.nat(12), fc.nat(12), (commits, after, until) => {
-      const starts = [0, ...commits.map(({ seq }) => seq - 1), events.length];
-      const rows = starts.slice(1).map((next, index) => rowToStore(task, events.slice(starts[index], next), false));
+      const rows = rowsOf(task, events, commits);
       expect(eventsOfRows(rows, { after, until })).toEqual(events.filter(({ seq }) => seq > after && seq <= until));
     }),
   );

@@ -1,11 +1,14 @@
 import type { JsonObject } from '../../kernel/json.js';
-import type { StreamResponse, TaskArtifactUpdateEvent } from '../../protocol/a2a/model.js';
+import { withArtifact } from '../../protocol/a2a/artifacts.js';
+import type { Artifact, Message, StreamResponse, TaskArtifactUpdateEvent } from '../../protocol/a2a/model.js';
 import { terminalStates, type TaskState } from '../../protocol/a2a/states.js';
 import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
- * The events of one commit are one row of the log. A task that ends in the commit that creates it never changes again,
- * so its events need not repeat the content of its row (docs/decisions/0005). Pure.
+ * The events of one commit are one row of the log, and the log holds the content of its task: its messages and
+ * artifacts. Two kinds of task have content in their row. One that ended in the commit that created it never changes
+ * again, so its row has all content, and its events refer to it. The row of one with a long log has the content up to
+ * `folded_seq`, so that a reader need not read the whole log (docs/decisions/0005). Pure.
  */
 
 /** The content of an event that the row of its task does not have. Times are ISO 8601. */
@@ -20,8 +23,20 @@ type Remainder =
       readonly metadata?: JsonObject;
     };
 
-/** The stored body of an event: the event, or only the part of it that the row of its task does not hold. */
-export type StoredBody = StreamResponse | { readonly besideTask: Remainder };
+/** An event with the messages that the history gained with it. */
+interface EventWithMessages {
+  readonly event: StreamResponse;
+  readonly messages: readonly Message[];
+}
+
+/**
+ * The stored body of an event: the event, alone or with the messages of its commit, or only the part of it that the row
+ * of its task does not hold.
+ */
+export type StoredBody = StreamResponse | EventWithMessages | { readonly besideTask: Remainder };
+
+/** The large members of a task, which its log has too. */
+export type TaskContent = Pick<StoredTask, 'history' | 'artifacts'>;
 
 /** A row of the log: the events of one commit, in order. */
 export interface EventsRow {
@@ -61,9 +76,24 @@ export function eventsOfRows(
  * The body to store for an event. @param task as the commit leaves it. @param isNew true when the commit creates the
  * task.
  */
-function bodyToStore(task: StoredTask, { body }: NumberedEvent, isNew: boolean): StoredBody {
+function bodyToStore(task: StoredTask, { body, messages }: NumberedEvent, isNew: boolean): StoredBody {
   const besideTask = isNew && terminalStates.has(task.state) ? remainderOf(task, body) : undefined;
-  return besideTask ? { besideTask } : body;
+  if (besideTask) return { besideTask };
+  return messages ? { event: body, messages } : body;
+}
+
+/** The content of a task after the next events of its log. */
+export function contentAfter(before: TaskContent, events: readonly StoredBody[]): TaskContent {
+  const history: Message[] = [...before.history];
+  let artifacts: readonly Artifact[] = before.artifacts;
+  for (const stored of events) {
+    if ('besideTask' in stored) continue; // the row has its content
+    if ('event' in stored) history.push(...stored.messages);
+    const event = 'event' in stored ? stored.event : stored;
+    if ('task' in event) history.push(...(event.task.history ?? []));
+    if ('artifactUpdate' in event) artifacts = withArtifact(artifacts, event.artifactUpdate);
+  }
+  return { history, artifacts };
 }
 
 /**
@@ -83,9 +113,14 @@ function remainderOf({ artifacts, statusMessage }: StoredTask, body: StreamRespo
   return message === statusMessage ? { state, timestamp, said: true, metadata } : undefined;
 }
 
-/** Restores an event from its stored body and the row of its task. */
-export function bodyFromStore(task: StoredTask, body: StoredBody): StreamResponse {
+/**
+ * Restores an event from its stored body and the row of its task. Undefined when it refers to a task that is gone: its
+ * log is gone too.
+ */
+export function bodyFromStore(task: StoredTask | undefined, body: StoredBody): StreamResponse | undefined {
+  if ('event' in body) return body.event;
   if (!('besideTask' in body)) return body;
+  if (!task) return undefined;
   const { besideTask } = body;
   const ids = { taskId: task.id as string, contextId: task.contextId };
   if ('opened' in besideTask) {

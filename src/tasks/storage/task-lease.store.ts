@@ -7,7 +7,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { isFree, Presence } from '../../platform/database/presence.js';
 import { ago, later } from '../../platform/database/sql.js';
 import { backlogFrom, everybody } from './open-tasks.js';
-import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import { claimedColumns, TaskStore, type ClaimedRow } from './task.store.js';
 import { mostCounted, type Waiting } from '../../platform/telemetry/metrics.js';
 import { type StoredTask } from '../task.types.js';
 
@@ -118,7 +118,7 @@ export class TaskLeases {
    */
   private async claimAll(requests: readonly ClaimRequest[]): Promise<(Claimed | undefined)[]> {
     const { waiting } = requests.at(-1)!;
-    const rows = await this.pg.rows<TaskRow & { crashes: number; isTakenOver: boolean }>(
+    const rows = await this.pg.rows<ClaimedRow & { crashes: number; isTakenOver: boolean }>(
       'task-claim',
       `
       update a2a_tasks t
@@ -139,7 +139,7 @@ export class TaskLeases {
         and t.org_id <> all(:waitingOrgs::uuid[])
         and ${senderOf} <> all(:waitingSenders::text[])
         and (t.lease_owner is distinct from :self or t.id <> all(:ourIds::uuid[]))
-      returning ${taskColumns()}, t.crashes,
+      returning ${claimedColumns()}, t.crashes,
         before.lease_until is not null and before.lease_owner is distinct from :self as "isTakenOver"`,
       {
         ids: requests.map(({ id }) => id),
@@ -150,11 +150,11 @@ export class TaskLeases {
         trust: this.presence.trust,
       },
     );
-    const tasks = await this.tasks.fold(rows);
+    const tasks = await this.tasks.claimed(rows);
     const claimed = new Map(
-      tasks.map((task, index) => {
-        const { crashes, isTakenOver } = rows[index]!;
-        return [task.id, { task, crashes, isTakenOver }] as const;
+      rows.map(({ id, crashes, isTakenOver }, index) => {
+        const task = tasks[index];
+        return [id, task && { task, crashes, isTakenOver }] as const;
       }),
     );
     return requests.map(({ id }) => claimed.get(id));

@@ -5,7 +5,8 @@ import { Pg } from '../../platform/database/pg.js';
 import { preparedName, rowExpressions, type RowChange } from '../../platform/database/row-writer.js';
 import { later } from '../../platform/database/sql.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { interruptedStates, terminalStates, wordOf } from '../../protocol/a2a/states.js';
+import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
+import { longLog } from './long-tasks.js';
 import { rowToStore } from './stored-event.js';
 import type { EventSink } from '../event-sink.port.js';
 import { EventSinks } from '../event-sinks.js';
@@ -45,14 +46,15 @@ export interface TaskChange {
 }
 
 /**
- * The row holds the artifacts up to this event after a change. All, when the task ends or waits for its caller. None of
- * the change, while a process of the gateway holds the task. While a worker outside has it, all whenever the log has
- * doubled, so that a report costs the same however many were before it.
+ * The row holds the content up to this event after a change. A task that ends in its first commit has all in its row.
+ * Another one has a copy there when its log is long: when it ends, and, while no process of the gateway holds it,
+ * whenever the log has doubled. So a change costs the same however many were before it, and a reader reads at most half
+ * of a long log.
  */
-export function foldedSeqAfter({ task, hold }: Pick<TaskChange, 'task' | 'hold'>): number {
+export function foldedSeqAfter({ task, from, hold }: Pick<TaskChange, 'task' | 'from' | 'hold'>): number {
   const { state, seq, foldedSeq } = task;
-  if (terminalStates.has(state) || interruptedStates.has(state)) return seq;
-  return hold.leaseOwner === undefined && seq >= 2 * foldedSeq ? seq : foldedSeq;
+  if (terminalStates.has(state)) return !from || seq - foldedSeq >= longLog ? seq : foldedSeq;
+  return hold.leaseOwner === undefined && seq - foldedSeq >= Math.max(longLog, foldedSeq) ? seq : foldedSeq;
 }
 
 /** Unique index that permits one terminal event for each task. */
@@ -317,11 +319,12 @@ function insertRow(change: TaskChange): object {
     depth: task.depth,
     lineage: task.lineage,
     ...stateColumns(change),
-    history: task.history,
-    artifacts: task.artifacts,
+    folded_seq: 0,
+    history: [],
+    artifacts: [],
+    ...foldedColumns(change),
     metadata: task.metadata,
     trust_tier: task.trustTier,
-    folded_seq: task.seq,
     keyed: key !== undefined,
   };
 }
@@ -336,16 +339,15 @@ function updateRow(change: TaskChange): object {
     restated: events.some(({ body }) => 'statusUpdate' in body),
     keyed: key !== undefined,
     ...stateColumns(change),
-    ...(task.history !== from!.history && { history: task.history }),
     ...(task.trustTier !== from!.trustTier && { trust_tier: task.trustTier }),
     ...foldedColumns(change),
   };
 }
 
 function foldedColumns(change: TaskChange): object {
-  const { task } = change;
-  if (foldedSeqAfter(change) < task.seq) return {};
-  return { folded_seq: task.seq, ...(task.foldedSeq < task.seq && { artifacts: task.artifacts }) };
+  const { history, artifacts, foldedSeq } = change.task;
+  const folded = foldedSeqAfter(change);
+  return folded === foldedSeq ? {} : { folded_seq: folded, history, artifacts };
 }
 
 function stateColumns({ task, hold }: TaskChange): object {

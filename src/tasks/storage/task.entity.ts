@@ -77,10 +77,11 @@ export class TaskEntity {
   @Column('timestamptz', { name: 'status_since', nullable: true })
   statusSince: Date | null;
 
+  /** Messages up to event `folded_seq`; later ones are in the log (task.store.ts folds them). */
   @Column('json')
   history: Message[];
 
-  /** Artifacts up to event `folded_seq`; later ones are in the log (task.store.ts folds them). */
+  /** Artifacts up to event `folded_seq`; later ones are in the log. */
   @Column('json')
   artifacts: Artifact[];
 
@@ -139,7 +140,7 @@ export class TaskEventEntity {
   @PrimaryColumn('integer', { primaryKeyConstraintName: 'pk_a2a_task_events' })
   seq: number;
 
-  /** A single event, or the list of events from `first_seq` to `seq`. */
+  /** A single event, or the list of events from `first_seq` to `seq`, with their messages (stored-event.ts). */
   @Column('json')
   body: EventsRow['body'];
 

@@ -5,29 +5,49 @@ import type { Json, JsonObject } from '../../kernel/json.js';
 import type { TrustTier } from '../../kernel/trust.js';
 import { GroupCommit } from '../../platform/database/group-commit.js';
 import { Pg } from '../../platform/database/pg.js';
-import { foldArtifacts } from '../../protocol/a2a/artifacts.js';
 import type { Artifact, Message, StreamResponse } from '../../protocol/a2a/model.js';
 import { stateOf } from '../../protocol/a2a/states.js';
-import { bodyFromStore, eventsOfRows, type EventsRow, type StoredBody } from './stored-event.js';
+import { LongTasks, longLog } from './long-tasks.js';
+import { bodyFromStore, contentAfter, eventsOfRows, type EventsRow, type StoredBody } from './stored-event.js';
 import { type NumberedEvent, type StoredTask } from '../task.types.js';
 
-/** The large members of a task. A read that does not select one gets an empty value. */
+/** The large members of a task. One that is not selected may be empty or incomplete. */
 export interface TaskSelection {
   readonly artifacts: boolean;
   readonly history: boolean;
   readonly statusMessage: boolean;
 }
 
-/** SQL of the columns of a task that make a StoredTask. Without artifacts, no artifact is read from the log either. */
-export function taskColumns({ artifacts, history, statusMessage }: TaskSelection = everything): string {
+const unfoldedLog = `case when t.folded_seq < t.seq then (
+      select json_agg(json_build_object('first_seq', e.first_seq, 'seq', e.seq, 'body', e.body) order by e.seq)
+      from a2a_task_events e
+      where e.task_id = t.id and e.seq > t.folded_seq
+    ) end`;
+
+/**
+ * SQL of the columns of a task that make a StoredTask, with the part of its log that its row does not hold.
+ * @param content wraps the SQL of the columns that its log has too.
+ */
+export function taskColumns(
+  { artifacts, history, statusMessage }: TaskSelection = everything,
+  content = (column: string): string => column,
+): string {
+  const isWhole = !artifacts && !history;
   return `
     t.id, t.org_id, t.agent_id, t.agent_name, t.context_id, t.principal, t.depth, t.lineage,
     t.status_state, ${statusMessage ? 't.status_message' : 'null::json as status_message'}, t.status_timestamp,
-    ${history ? 't.history' : `'[]'::json as history`}, ${artifacts ? 't.artifacts' : `'[]'::json as artifacts`},
-    t.metadata, t.trust_tier, t.seq, ${artifacts ? 't.folded_seq' : 't.seq as folded_seq'}, t.memo, t.lease_epoch`;
+    ${content(history ? 't.history' : `'[]'::json`)} as history,
+    ${content(artifacts ? 't.artifacts' : `'[]'::json`)} as artifacts,
+    ${content(isWhole ? 'null::json' : unfoldedLog)} as log, ${isWhole ? 't.seq as folded_seq' : 't.folded_seq'},
+    t.metadata, t.trust_tier, t.seq, t.memo, t.lease_epoch`;
 }
 
 const everything: TaskSelection = { artifacts: true, history: true, statusMessage: true };
+
+/** The columns for a statement that claims a task: without content if the log is long, because it may be remembered. */
+export function claimedColumns(): string {
+  return taskColumns(everything, (column) => `case when t.seq < ${longLog} then ${column} end`);
+}
 
 export interface TaskRow {
   id: TaskId;
@@ -49,7 +69,15 @@ export interface TaskRow {
   folded_seq: number;
   memo: Json | null;
   lease_epoch: number;
+  /** Rows of the log after `folded_seq`. */
+  log: EventsRow[] | null;
 }
+
+/** The columns of `taskColumns` with a size that callers decide. */
+export const contentColumns = ['history', 'artifacts', 'status_message', 'log'];
+
+/** A row of `claimedColumns`. Without `history` it has no content. */
+export type ClaimedRow = TaskRow | (Omit<TaskRow, 'history'> & { history: null });
 
 interface TaskEventsRow extends EventsRow {
   readonly task_id: string;
@@ -85,6 +113,7 @@ export function firstOf(rows: string, order: string, columns: readonly string[])
 @Injectable()
 export class TaskStore {
   private readonly reads: GroupCommit<string, StoredTask | undefined>;
+  private readonly longTasks = new LongTasks();
 
   constructor(private readonly pg: Pg) {
     this.reads = new GroupCommit((ids) => this.findAll(ids));
@@ -95,18 +124,9 @@ export class TaskStore {
     return this.reads.commit(id);
   }
 
-  /** A task that was read before, as it is stored now; without its content, when it has no newer event and holder. */
-  async findChanged(known: StoredTask): Promise<StoredTask | undefined> {
-    const [row] = await this.pg.rows<Pick<TaskRow, 'seq' | 'lease_epoch' | 'memo'>>(
-      'task-position',
-      `
-      select seq, lease_epoch, memo
-      from a2a_tasks
-      where id = :id`,
-      { id: known.id },
-    );
-    if (row?.seq !== known.seq || row.lease_epoch !== known.epoch) return this.find(known.id);
-    return { ...known, memo: row.memo ?? undefined };
+  /** Remembers the content of a task after a committed change, if its log is long. */
+  keep(task: StoredTask, change: Parameters<LongTasks['keep']>[1]): void {
+    this.longTasks.keep(task, change);
   }
 
   /** Events of a task after a number, in order, of at most `rowsPerRead` rows and `maxReadBytes`. */
@@ -145,9 +165,9 @@ export class TaskStore {
   /** Completes stored events of one log. Reads the task when one refers to it for its content. */
   private async restore(id: string, events: readonly { seq: number; body: StoredBody }[]): Promise<NumberedEvent[]> {
     const task = events.some(({ body }) => 'besideTask' in body) ? await this.find(id) : undefined;
-    return events.flatMap(({ seq, body }) => {
-      if (!('besideTask' in body)) return [{ seq, body }];
-      return task ? [{ seq, body: bodyFromStore(task, body) }] : []; // the task was deleted meanwhile, with its log
+    return events.flatMap(({ seq, body: stored }) => {
+      const body = bodyFromStore(task, stored);
+      return body ? [{ seq, body }] : [];
     });
   }
 
@@ -197,21 +217,21 @@ export class TaskStore {
    * database's `created_at` decides the order, because ids come from processes with different clocks.
    */
   async earlierMessages(task: StoredTask, limit: number): Promise<Message[]> {
-    const rows = await this.pg.rows<Pick<TaskRow, 'history' | 'status_message'>>(
+    const rows = await this.pg.rows<TaskRow>(
       'task-context-history',
       firstOf(
         `
-        select created_at, id, history, status_message
-        from a2a_tasks
-        where context_id = :contextId
-          and (created_at, id) < (coalesce((select created_at from a2a_tasks where id = :id), now()), :id)
-          and org_id = :org
-          and agent_id = :agent
-          and owner = :owner
-        order by created_at desc, id desc
+        select t.created_at, ${taskColumns({ artifacts: false, history: true, statusMessage: true })}
+        from a2a_tasks t
+        where t.context_id = :contextId
+          and (t.created_at, t.id) < (coalesce((select created_at from a2a_tasks where id = :id), now()), :id)
+          and t.org_id = :org
+          and t.agent_id = :agent
+          and t.owner = :owner
+        order by t.created_at desc, t.id desc
         limit :limit`,
         'created_at desc, id desc',
-        ['history', 'status_message'],
+        contentColumns,
       ),
       {
         contextId: task.contextId,
@@ -222,28 +242,73 @@ export class TaskStore {
         limit,
       },
     );
-    const messages = rows
-      .reverse()
-      .flatMap(({ history, status_message: last }) => (last ? [...history, last] : history));
+    const tasks = await this.fold(rows.reverse());
+    const messages = tasks.flatMap(({ history, statusMessage: last }) => (last ? [...history, last] : history));
     return messages.slice(-limit);
   }
 
-  private async findAll(ids: string[]): Promise<(StoredTask | undefined)[]> {
-    const rows = await this.pg.rows<TaskRow>(
-      'tasks-by-id',
-      `
-      select ${taskColumns()}
-      from a2a_tasks t
-      where t.id = any(:ids::uuid[])`,
-      { ids },
-    );
-    const found = new Map((await this.fold(rows)).map((task) => [task.id as string, task]));
-    return ids.map((id) => found.get(id.toLowerCase()));
+  private async findAll(given: string[]): Promise<(StoredTask | undefined)[]> {
+    const ids = given.map((id) => id.toLowerCase());
+    const found = await this.findUnchanged(ids);
+    const others = ids.filter((id) => !found.has(id));
+    if (others.length > 0) {
+      const rows = await this.pg.rows<TaskRow>(
+        'tasks-by-id',
+        `
+        select ${taskColumns()}
+        from a2a_tasks t
+        where t.id = any(:ids::uuid[])`,
+        { ids: others },
+      );
+      for (const task of await this.fold(rows)) {
+        this.longTasks.keep(task);
+        found.set(task.id, task);
+      }
+    }
+    return ids.map((id) => found.get(id));
   }
 
-  /** Turns rows into tasks; adds the artifacts that are only in the log so far. */
+  /** Those of the remembered tasks that have no newer event, with the members that change without one. */
+  private async findUnchanged(ids: readonly string[]): Promise<Map<string, StoredTask>> {
+    const known = ids.filter((id) => this.longTasks.find(id));
+    if (known.length === 0) return new Map();
+    const rows = await this.pg.rows<Pick<TaskRow, 'id' | 'seq' | 'lease_epoch' | 'memo'>>(
+      'task-positions',
+      `
+      select id, seq, lease_epoch, memo
+      from a2a_tasks
+      where id = any(:ids::uuid[])`,
+      { ids: known },
+    );
+    return new Map(
+      rows.flatMap(({ id, seq, lease_epoch: epoch, memo }) => {
+        const task = this.longTasks.find(id);
+        return task?.seq === seq ? [[id, { ...task, epoch, memo: memo ?? undefined }]] : [];
+      }),
+    );
+  }
+
+  /**
+   * The tasks of claimed rows, in their order. Undefined for one that was changed meanwhile: that change has ended the
+   * claim.
+   */
+  async claimed(rows: readonly ClaimedRow[]): Promise<(StoredTask | undefined)[]> {
+    const short = rows.filter((row): row is TaskRow => row.history !== null);
+    const tasks = new Map((await this.fold(short)).map((task) => [task.id, task]));
+    return Promise.all(
+      rows.map(async ({ id, seq, lease_epoch: epoch }) => {
+        const task = tasks.get(id) ?? (await this.find(id));
+        return task?.seq === seq && task.epoch === epoch ? task : undefined;
+      }),
+    );
+  }
+
+  /**
+   * Turns rows into tasks. A row that another process changed while it was being locked may be newer than its log; the
+   * log is then read again.
+   */
   async fold(rows: readonly TaskRow[]): Promise<StoredTask[]> {
-    const unfolded = rows.filter(({ folded_seq: folded, seq }) => folded < seq);
+    const unfolded = rows.filter(({ folded_seq: folded, seq, log }) => Math.max(folded, log?.at(-1)?.seq ?? 0) < seq);
     if (unfolded.length === 0) return rows.map((row) => taskOf(row));
     const logs = await this.pg.rows<TaskEventsRow>(
       'task-events-unfolded',
@@ -269,8 +334,12 @@ function lastRowOf(id: string, event: string): string {
   return `coalesce((select min(seq) from a2a_task_events where task_id = ${id} and seq >= ${event}), ${event})`;
 }
 
-function taskOf(row: TaskRow, unfolded: readonly EventsRow[] = []): StoredTask {
-  const task: StoredTask = {
+function taskOf(row: TaskRow, log: readonly EventsRow[] = row.log ?? []): StoredTask {
+  const content = contentAfter(
+    row,
+    eventsOfRows(log).map(({ body }) => body),
+  );
+  return {
     id: row.id,
     orgId: row.org_id,
     agentId: row.agent_id,
@@ -282,8 +351,7 @@ function taskOf(row: TaskRow, unfolded: readonly EventsRow[] = []): StoredTask {
     state: stateOf(row.status_state),
     ...(row.status_message && { statusMessage: row.status_message }),
     statusAt: row.status_timestamp.getTime(),
-    history: row.history,
-    artifacts: row.artifacts,
+    ...content,
     foldedSeq: row.folded_seq,
     ...(row.metadata && { metadata: row.metadata }),
     trustTier: row.trust_tier,
@@ -291,7 +359,4 @@ function taskOf(row: TaskRow, unfolded: readonly EventsRow[] = []): StoredTask {
     epoch: row.lease_epoch,
     ...(row.memo !== null && { memo: row.memo }),
   };
-  if (unfolded.length === 0) return task;
-  const events = eventsOfRows(unfolded).map(({ body }) => bodyFromStore(task, body));
-  return { ...task, artifacts: foldArtifacts(task.artifacts, events) };
 }

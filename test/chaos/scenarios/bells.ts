@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../support/gateway/eventually.js';
 import { times, words, type Scenario } from './scenario.js';
-import { eventRows } from '../../support/gateway/event-rows.js';
+import { eventRows, tasksWithText } from '../../support/gateway/event-rows.js';
 
 const rounds = 8;
 
@@ -67,7 +67,10 @@ export const bellScenarios: readonly Scenario[] = [
       });
       const left = (): Promise<unknown[]> =>
         rows.sql(
-          `select from a2a_tasks where history->0->'parts'->0->>'text' = any($1) and status_state <> 'completed'`,
+          `select
+           from a2a_tasks t
+           where t.status_state <> 'completed'
+             and exists (select from unnest($1::text[]) payload where t.id in ${tasksWithText('payload')})`,
           [payloads],
         );
       await eventually(left, ({ length }) => length === 0, 6_000).catch(() => undefined);

@@ -1,4 +1,5 @@
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { eventRows } from '../../support/gateway/event-rows.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import {
@@ -280,7 +281,8 @@ describe('remote agents with answers that the database cannot store', () => {
       const { taskId, state } = result.structuredContent;
       expect(state).toBe('working');
       expect(JSON.stringify(agent.requests[0]!.json)).toContain(JSON.stringify({ word }));
-      const [{ history }] = await gateway.sql('select history from a2a_tasks where id = $1', [taskId]);
+      const opened = `select body -> 'task' -> 'history' as history from ${eventRows} where task_id = $1 and seq = 1`;
+      const [{ history }] = await gateway.sql(opened, [taskId]);
       expect(history[0].parts).toEqual([{ data: { word: word === '\ud800' ? '\ufffd' : 'a\ufffdb' } }]);
     },
   );

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { tasksWithText } from '../../support/gateway/event-rows.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import type { GatewayProcess } from '../../support/gateway/process.js';
@@ -113,8 +114,8 @@ describe('F26 clocks that differ', () => {
       const answered = rpc(holder.at, 'SendMessage', { message: userMessage(which) }, { agent: 'slow' }).catch(String);
       const [{ id }] = await eventually(
         () =>
-          home.sql(`select id from a2a_tasks where history::text like $1 and status_state = 'working'`, [
-            `%"${which}"%`,
+          home.sql(`select id from a2a_tasks where id in ${tasksWithText('$1')} and status_state = 'working'`, [
+            `"${which}"`,
           ]),
         ({ length }) => length === 1,
       );

@@ -3,7 +3,7 @@ import { eventually } from '../../support/gateway/eventually.js';
 import { startFaultyDatabase, type FaultyDatabase } from '../../support/stubs/faulty-database.js';
 import type { TestGateway } from '../../support/gateway/gateway.js';
 import { startWebhookSink } from '../../support/stubs/webhook-sink.js';
-import { eventRows } from '../../support/gateway/event-rows.js';
+import { eventRows, tasksWithText } from '../../support/gateway/event-rows.js';
 
 /**
  * Tests a database with connections that break or stall, or that refuses writes: every answer must be true (F22, F24,
@@ -43,7 +43,7 @@ describe('a database that fails', () => {
          (select count(*)::int from a2a_task_events e where e.task_id = t.id and e.terminal) as ends,
          t.seq - (select count(*)::int from ${eventRows} where task_events.task_id = t.id) as missing
        from a2a_tasks t
-       where t.history::text like '%' || $1 || '%'
+       where strpos(t.history::text, $1) > 0 or t.id in ${tasksWithText('$1')}
        order by t.id`,
       [`"${text}"`],
     );

@@ -4,7 +4,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import type { GatewayProcess } from '../../support/gateway/process.js';
 import { startStubAgent } from '../../support/stubs/stub-agent.js';
 import { asyncTask, data } from '../../support/stubs/stub-behaviours.js';
-import { eventRows } from '../../support/gateway/event-rows.js';
+import { eventRows, tasksWithText } from '../../support/gateway/event-rows.js';
 
 /** Tests two API processes and a worker on one database; each may be killed. */
 describe('several processes', () => {
@@ -109,7 +109,7 @@ describe('several processes', () => {
       } else {
         const cut = post(a.url, 'slow', 'SendMessage', { message }).catch((error: Error) => error);
         const [row] = await eventually(
-          () => home.sql(`select id from a2a_tasks where history::text like $1`, [`%${message.messageId}%`]),
+          () => home.sql(`select id from a2a_tasks where id in ${tasksWithText('$1')}`, [message.messageId]),
           (rows) => rows.length > 0,
         );
         id = row.id;

@@ -67,7 +67,7 @@ const maxLines = 400;
 const maxMedianLines = 90;
 const maxColumns = 120;
 
-/** All rules with their checks. `test/architecture.spec.ts` tests each rule with a violation. */
+/** All rules with their checks. `test/checkout/architecture.spec.ts` tests each rule with a violation. */
 const rules = {
   'known module': (source) =>
     source.module >= 0 || entries.test(source.path) || !source.path.startsWith('src/') ? [] : [source.path],

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { requirements } from './requirements.js';
+import { requirements } from '../requirements.js';
 
-const root = join(__dirname, '..');
+const root = join(__dirname, '..', '..');
 const invariants = readFileSync(join(root, 'docs', 'invariants.md'), 'utf8');
 const threats = readFileSync(join(root, 'docs', 'threat-model.md'), 'utf8');
 

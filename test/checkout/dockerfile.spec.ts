@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { entries, isSource, runtime, stages, system } from '../scripts/shipped-tree.mjs';
+import { entries, isSource, runtime, stages, system } from '../../scripts/shipped-tree.mjs';
 
-const root = join(__dirname, '..');
+const root = join(__dirname, '..', '..');
 const text = (name: string): string => readFileSync(join(root, name), 'utf8');
 
 const instructions = text('Dockerfile')

@@ -9,7 +9,7 @@ const word = (...parts: string[]): string => parts.join('');
 const [nobody, whoever, whose] = [word('no', 'body'), word('who', 'ever'), word('who', 'se')];
 const [isTold, goesBy, forEver] = [word('is', ' told'), word('goes', ' by'), word('for', ' ever')];
 
-const checker = join(__dirname, '..', 'scripts', 'english.mjs');
+const checker = join(__dirname, '..', '..', 'scripts', 'english.mjs');
 
 const bad: [what: string, file: string, text: string, problems: string[]][] = [
   ['a comment with an unwanted word', 'a.ts', `// Here ${nobody} waits.\n`, [`1: "${nobody}" is not allowed`]],

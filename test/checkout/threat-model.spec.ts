@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const docs = join(__dirname, '..', 'docs');
+const docs = join(__dirname, '..', '..', 'docs');
 const text = readFileSync(join(docs, 'threat-model.md'), 'utf8');
 const rows = [...text.matchAll(/^\| (\d+) \| (.+) \| (.+) \| (.+) \|$/gm)].map(([, number, attack, stops, tests]) => ({
   number: Number(number),

@@ -1,15 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { requirements, systems } from './requirements.js';
-import { citationsOf, idsIn } from './support/checks/citations.js';
+import { requirements, systems } from '../requirements.js';
+import { citationsOf, idsIn } from '../support/checks/citations.js';
 
-const root = join(__dirname, '..');
+const root = join(__dirname, '..', '..');
 const specs = ['src', 'test'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.spec.ts'))
     .map((file) => join(folder, file)),
 );
-const own = join('test', 'requirements.spec.ts');
+const own = join('test', 'checkout', 'requirements.spec.ts');
 
 /** Requirement id to the spec files that cite it. */
 const cited = new Map<string, string[]>();

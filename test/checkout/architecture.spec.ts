@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { allRules, offences, type Rule } from './support/checks/house.js';
+import { allRules, offences, type Rule } from '../support/checks/house.js';
 
 /**
  * The exceptions to the rules, with reasons. An entry that matches nothing fails, so that the list has only needed
@@ -44,7 +44,7 @@ function isSame(known: string, what: string): boolean {
   return known.endsWith('/*') ? what.startsWith(known.slice(0, -1)) : known === what;
 }
 
-const root = join(__dirname, '..');
+const root = join(__dirname, '..', '..');
 
 function filesBelow(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {

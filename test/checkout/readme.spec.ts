@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { environment } from '../src/platform/config/env.schema.js';
-import { createProgram } from '../src/cli/program.js';
-import { clients } from '../src/cli/connect.js';
+import { environment } from '../../src/platform/config/env.schema.js';
+import { createProgram } from '../../src/cli/program.js';
+import { clients } from '../../src/cli/connect.js';
 
-const root = join(__dirname, '..');
+const root = join(__dirname, '..', '..');
 const page = (name: string) => join(root, 'docs', name);
 const file = page('settings.md');
 const marked = /<!-- settings -->\n[\s\S]*<!-- \/settings -->/;

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCodes, type ErrorCode } from '../src/kernel/errors.js';
-import { environment } from '../src/platform/config/env.schema.js';
-import { Metrics } from '../src/platform/telemetry/metrics.js';
-import { errorRows, type ErrorRow } from '../src/protocol/a2a/error/error-table.js';
-import { runEvent } from '../src/protocol/a2a/run/run-event.js';
-import { wordOf, type TaskState } from '../src/protocol/a2a/states.js';
-import { blocksOf, shows } from './support/checks/docs.js';
+import { errorCodes, type ErrorCode } from '../../src/kernel/errors.js';
+import { environment } from '../../src/platform/config/env.schema.js';
+import { Metrics } from '../../src/platform/telemetry/metrics.js';
+import { errorRows, type ErrorRow } from '../../src/protocol/a2a/error/error-table.js';
+import { runEvent } from '../../src/protocol/a2a/run/run-event.js';
+import { wordOf, type TaskState } from '../../src/protocol/a2a/states.js';
+import { blocksOf, shows } from '../support/checks/docs.js';
 
-const folder = join(__dirname, '..', 'docs');
+const folder = join(__dirname, '..', '..', 'docs');
 const file = join(folder, 'publish-an-agent.md');
 const marked = /<!-- errors -->\n[\s\S]*<!-- \/errors -->/;
 /** Codes that only the management API or MCP uses. */
