@@ -6,15 +6,19 @@ import { jobs, type JobPayload } from '../../kernel/jobs.js';
 import { Semaphore } from '../../kernel/semaphore.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorator.js';
+import type { JobFacts } from './job-run.js';
 import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is not used: each process sweeps by its own timer. */
 const minScheduledMs = 1_000;
-/** Sweeps that run at once when the process starts: all of them together would take every database connection. */
-const maxFirstSweeps = 4;
+/** Sweeps that a process runs at once: all of them together would take every database connection. */
+const maxSweeps = 4;
+
+/** The job scheduler of the sweepers with one interval. A job of its own for each costs more than most sweeps. */
+const schedulerOf = (everyMs: number): string => `every ${everyMs} ms`;
 
 /**
- * Repeats the sweepers of this process. With one job scheduler for each sweeper, one worker of all replicas sweeps.
+ * Repeats the sweepers of this process. With one job scheduler for each interval, one worker of all replicas sweeps.
  * In addition each process has a timer that sweeps when the queue has started no sweep for two intervals, so a lost
  * queue stops nothing.
  */
@@ -25,7 +29,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   private readonly lastStart = new Map<string, number>();
   private readonly running = new Map<string, Promise<void>>();
   private readonly timers: NodeJS.Timeout[] = [];
-  private readonly starts = new Semaphore(maxFirstSweeps);
+  private readonly runs = new Semaphore(maxSweeps);
 
   constructor(
     @InjectQueue(jobs['sweep.run'].queue) private readonly queue: Queue,
@@ -42,10 +46,13 @@ export class Sweeping implements JobHandler<'sweep.run'> {
       const sweepIfDue = (): Promise<void> => (isScheduled ? this.runIfLate(name, everyMs) : this.runLogged(name));
       this.sweepers.set(name, sweeper);
       this.lastStart.set(name, Number.NEGATIVE_INFINITY);
-      void this.starts.run(sweepIfDue);
-      if (isScheduled) void this.starts.run(() => this.schedule(name, everyMs), 1);
+      void this.runs.run(sweepIfDue);
       this.timers.push(setInterval(() => void sweepIfDue(), everyMs));
     }
+    const intervals = new Set(
+      byUrgency.map(([, { everyMs }]) => everyMs).filter((everyMs) => everyMs >= minScheduledMs),
+    );
+    for (const everyMs of intervals) void this.runs.run(() => this.schedule(everyMs), 1);
   }
 
   /** Runs a sweep that the queue has not started in time, unless an operator has paused the queue. */
@@ -53,7 +60,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     const silentMs = systemClock.elapsed() - this.lastStart.get(name)!;
     if (silentMs < 2 * everyMs || (await this.state.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
     // A queue that lost all its data has lost the schedule too.
-    if (Number.isFinite(silentMs)) void this.schedule(name, everyMs);
+    if (Number.isFinite(silentMs)) void this.schedule(everyMs);
     await this.runLogged(name);
   }
 
@@ -61,12 +68,25 @@ export class Sweeping implements JobHandler<'sweep.run'> {
    * Runs a sweep and logs its failure. While a sweep still runs it does nothing, so that each failure is logged once.
    */
   private async runLogged(name: string): Promise<void> {
-    if (this.running.has(name) || !this.sweepers.has(name)) return;
+    if (this.running.has(name)) return;
     await this.runSweep(name).catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'));
   }
 
-  async handle({ sweeper }: JobPayload<'sweep.run'>): Promise<void> {
-    if (this.sweepers.has(sweeper)) await this.runSweep(sweeper);
+  /**
+   * Runs the sweeps of a job scheduler, or the one that a job of an earlier version names. The job fails when one of
+   * them fails.
+   */
+  async handle({ sweeper }: JobPayload<'sweep.run'>): Promise<JobFacts> {
+    const names = [...this.sweepers]
+      .filter(([name, { everyMs }]) => [name, schedulerOf(everyMs)].includes(sweeper))
+      .map(([name]) => name);
+    const ends = await Promise.allSettled(names.map((name) => this.runs.run(() => this.runSweep(name))));
+    const [first, ...others] = ends.flatMap((end, index) =>
+      end.status === 'rejected' ? [{ err: end.reason as unknown, sweeper: names[index] }] : [],
+    );
+    for (const failure of others) this.log.warn(failure, 'a sweep failed');
+    if (first) throw first.err;
+    return { sweeps: names.join(', ') };
   }
 
   /** Stops repeating and waits for running sweeps. */
@@ -76,26 +96,30 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     await Promise.allSettled(this.running.values());
   }
 
-  private async schedule(name: string, every: number): Promise<void> {
-    if (!this.sweepers.has(name)) return;
-    const data = { sweeper: name };
+  private async schedule(every: number): Promise<void> {
+    const name = schedulerOf(every);
     const opts = { attempts: 1, removeOnComplete: { count: 20 }, removeOnFail: { count: 100 } };
-    await this.queue
-      .upsertJobScheduler(name, { every }, { name, data, opts })
-      .catch((err: unknown) =>
-        this.log.warn({ err, sweeper: name }, 'a sweep could not be scheduled; the timer of the process runs it'),
-      );
+    try {
+      if (this.sweepers.size > 0)
+        await this.queue.upsertJobScheduler(name, { every }, { name, data: { sweeper: name }, opts });
+      // An earlier version had a scheduler for each sweeper.
+      for (const [sweeper, { everyMs }] of this.sweepers)
+        if (everyMs === every) await this.queue.removeJobScheduler(sweeper);
+    } catch (err) {
+      this.log.warn({ err, sweeper: name }, 'sweeps could not be scheduled; the timer of the process runs them');
+    }
   }
 
-  /** Runs one sweep of a kind at a time in this process; a concurrent call waits for the running one. */
+  /**
+   * Runs one sweep of a kind at a time in this process; a concurrent call waits for the running one. Runs none after
+   * the process has stopped sweeping.
+   */
   private runSweep(name: string): Promise<void> {
     const known = this.running.get(name);
-    if (known) return known;
+    const sweeper = this.sweepers.get(name);
+    if (known || !sweeper) return known ?? Promise.resolve();
     this.lastStart.set(name, systemClock.elapsed());
-    const run = this.sweepers
-      .get(name)!
-      .sweep()
-      .finally(() => this.running.delete(name));
+    const run = sweeper.sweep().finally(() => this.running.delete(name));
     this.running.set(name, run);
     return run;
   }
