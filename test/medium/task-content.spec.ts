@@ -7,7 +7,7 @@ import { applyUpdate, resumeTask } from '../../src/tasks/lifecycle/task.lifecycl
 import { claimedColumns, taskColumns, TaskStore } from '../../src/tasks/storage/task.store.js';
 import { TaskWriter } from '../../src/tasks/storage/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
-import { inserted, message, moved, opened, step } from '../support/gateway/task-changes.js';
+import { inserted, message, moved, opened, step } from '../support/stubs/task-changes.js';
 
 describe('the content of a task that continues', () => {
   let database: TestDatabase;

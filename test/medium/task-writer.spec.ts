@@ -15,7 +15,7 @@ import { TaskWriter } from '../../src/tasks/storage/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 import { eventually } from '../support/gateway/eventually.js';
 import { eventRows } from '../support/gateway/event-rows.js';
-import { inserted, moved, opened, org, step } from '../support/gateway/task-changes.js';
+import { inserted, moved, opened, org, step } from '../support/stubs/task-changes.js';
 
 const note: RowStatement = {
   name: 'note',
