@@ -6,13 +6,13 @@ import { root } from './setup.mjs';
 
 /** Seconds of the slow specs, as measured once. The batches are balanced so that they end at about the same time. */
 const secondsOf = JSON.parse(readFileSync(join(root, 'scripts', 'spec-seconds.json'), 'utf8'));
-const usualSeconds = { unit: 0.3, e2e: 12 };
+const usualSeconds = { unit: 0.3, e2e: 6 };
 
 /** The specs of each suite, and the largest number of its batches. */
 const suites = {
   unit: {
     isPart: (path) => /^(?:src\/.*|test\/(?:checkout\/|clients\/|chaos\/)?[^/]*)\.spec\.ts$/.test(path),
-    most: 6,
+    most: 5,
   },
   e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 15 },
 };

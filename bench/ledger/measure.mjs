@@ -22,7 +22,7 @@ export async function measureCheckout(checkout, { operations, only, skipFailing 
   const agent = await start('bench/bridge/agent.mjs', { ready: /ready (\S+)/ });
   const found = {};
   try {
-    const runs = { ...(redis && { redis: Object.keys(paths) }), postgres: ['async'] };
+    const runs = { ...(redis && { redis: Object.keys(paths) }), postgres: ['async', '20 async at once'] };
     for (const [backend, names] of Object.entries(runs)) {
       const database = await postgres.database(`ledger_${backend}`);
       const queue = backend === 'redis' ? redis : { url: '', commands: () => 0 };

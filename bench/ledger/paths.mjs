@@ -8,8 +8,12 @@ export const paths = {
   send: ({ send }) => send({}, isCompleted),
   stream: ({ send }) => send({}, isCompleted, 'SendStreamingMessage'),
   async: ({ send, ended }) => {
-    const start = send({ returnImmediately: true }, (text) => /TASK_STATE_(SUBMITTED|WORKING|COMPLETED)/.test(text));
+    const start = send({ returnImmediately: true }, isStarted);
     return async () => ended(idOf(await start()));
+  },
+  '20 async at once': ({ send, ended }) => {
+    const start = send({ returnImmediately: true }, isStarted);
+    return () => Promise.all(Array.from({ length: 20 }, async () => ended(idOf(await start()))));
   },
   get: async ({ send, rpc }) => {
     const id = idOf(await send({}, isCompleted)());
@@ -25,6 +29,7 @@ export const paths = {
   },
 };
 
+const isStarted = (text) => /TASK_STATE_(SUBMITTED|WORKING|COMPLETED)/.test(text);
 const isCompleted = (text) => text.includes('TASK_STATE_COMPLETED');
 
 function idOf(text) {

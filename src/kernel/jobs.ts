@@ -9,12 +9,22 @@ const taskConcurrency = 1_000;
 /** Limit for webhook jobs: more than one slow host, or one org, can use at the same time. */
 const webhookConcurrency = 128;
 
+/** Most tasks of one job. */
+export const mostTasksOfJob = 100;
+
 /**
  * Jobs for workers: imperative names, ids only. A job means "read the row again"; the row decides. Each job has its own
  * queue.
  */
 export const jobs = {
-  'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.uuid() }), concurrency: taskConcurrency },
+  'task.execute': {
+    queue: 'task-execution',
+    payload: z.union([
+      z.object({ taskId: z.uuid() }),
+      z.object({ taskIds: z.array(z.uuid()).min(1).max(mostTasksOfJob) }),
+    ]),
+    concurrency: taskConcurrency,
+  },
   'webhook.deliver': {
     queue: 'webhook-delivery',
     payload: z.object({ taskId: z.uuid(), configId: z.string() }),

@@ -36,11 +36,12 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   // The path as browsers see it: a proxy removed the path prefix of the base URL from the request.
   adapter.setBasePath(new URL(base).pathname.replace(/\/$/, '') + boardPath);
   const taskAdapter = { externalJobUrl: ({ data }: { data: unknown }) => taskLink(base, data) };
+  const aboutTasks: readonly string[] = [jobs['task.execute'].queue, jobs['webhook.deliver'].queue];
   const queues = Object.values(jobs).map(
-    ({ queue, payload }) =>
+    ({ queue }) =>
       new BullMQAdapter(
         app.get<Queue>(getQueueToken(queue), { strict: false }),
-        'taskId' in payload.shape ? taskAdapter : {},
+        aboutTasks.includes(queue) ? taskAdapter : {},
       ),
   );
   createBullBoard({ queues, serverAdapter: adapter, options: { uiConfig: { boardTitle: 'Rialto queues' } } });
@@ -48,10 +49,12 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   return (adapter.getRouter() as Express).disable('x-powered-by');
 }
 
-/** Links a job to its task. */
+/** Links a job to its task, or to the list of tasks when it has several. */
 function taskLink(base: string, data: unknown): { displayText: string; href: string } {
-  const { taskId } = (data ?? {}) as { taskId?: unknown };
-  return { displayText: 'Task', href: `${base}/api/a2a/tasks/${encodeURIComponent(String(taskId))}` };
+  const { taskId, taskIds } = (data ?? {}) as { taskId?: unknown; taskIds?: unknown };
+  const href = `${base}/api/a2a/tasks`;
+  if (Array.isArray(taskIds)) return { displayText: `${taskIds.length} tasks`, href };
+  return { displayText: 'Task', href: `${href}/${encodeURIComponent(String(taskId))}` };
 }
 
 /** An error in the board's format, without the stack that the board would show in development. */

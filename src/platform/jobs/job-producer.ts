@@ -22,8 +22,8 @@ export class JobProducer {
 
   /** Enqueues after the commit of `tx`, or at once without one. For each key at most one job waits and one runs. */
   enqueue<Name extends JobName>(tx: Tx | undefined, name: Name, payload: JobPayload<Name>, key: string): void {
-    if (tx) tx.afterCommit(() => void this.tryEnqueue(name, payload, key));
-    else void this.tryEnqueue(name, payload, key);
+    if (tx) tx.afterCommit(() => void this.tryEnqueue(name, payload, { key }));
+    else void this.tryEnqueue(name, payload, { key });
   }
 
   /**
@@ -39,17 +39,17 @@ export class JobProducer {
 
   /**
    * Returns true when the queue accepted the job within 50 ms.
-   * @param line the priority class; a job of a higher class is taken when no job of a lower class waits.
+   * @param how `key`: at most one job of a key waits and one runs. `line`: the priority class; a job of a higher class
+   * is taken when no job of a lower class waits.
    */
   async tryEnqueue<Name extends JobName>(
     name: Name,
     payload: JobPayload<Name>,
-    key: string,
-    line = 0,
+    { key, line = 0 }: { readonly key?: string; readonly line?: number },
   ): Promise<boolean> {
     return this.addJob(name, payload, {
       ...(line > 0 && { priority: line }),
-      deduplication: { id: key, keepLastIfActive: true },
+      ...(key !== undefined && { deduplication: { id: key, keepLastIfActive: true } }),
     });
   }
 

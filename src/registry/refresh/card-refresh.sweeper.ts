@@ -27,7 +27,7 @@ export class CardRefreshSweeper implements Sweeper {
       kind: 'cards',
       find: (limit) => store.findDue(limit),
       keyOf: (id) => id,
-      ring: (agentId) => producer.tryEnqueue('card.refresh', { agentId }, agentId),
+      ring: (agentId) => producer.tryEnqueue('card.refresh', { agentId }, { key: agentId }),
       run: (agentId) => processor.handle({ agentId }, unseenRun),
     });
   }

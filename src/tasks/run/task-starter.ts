@@ -90,7 +90,7 @@ export class TaskStarter {
     const executor = this.runner.executorOf(agent);
     const change = { task, from, events: [event], hold: { dueInMs: executor.parkedMs ?? 0 }, ...first };
     if (!(await this.changes.commitAndNotify(change))) return undefined;
-    if (executor.parkedMs === undefined) void this.jobs.enqueue(task.id, this.quota.lineOf(task));
+    if (executor.parkedMs === undefined) this.jobs.enqueueNew(task.id, this.quota.lineOf(task));
     else executor.rested?.({ agent });
     return { task };
   }

@@ -60,7 +60,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
 
   /** Returns true when the queue accepted the job. */
   enqueue(key: ConfigKey): Promise<boolean> {
-    return this.producer.tryEnqueue('webhook.deliver', { ...key }, jobKeyOf(key));
+    return this.producer.tryEnqueue('webhook.deliver', { ...key }, { key: jobKeyOf(key) });
   }
 
   /** True while an operator has paused the deliveries. */

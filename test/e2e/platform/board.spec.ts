@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { JobProducer } from '../../../src/platform/jobs/job-producer.js';
 import { Board } from '../../support/gateway/board.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -93,6 +94,37 @@ describe('Bull Board', () => {
     const lines = await board.logs(tasks, job.id);
     expect(lines).toEqual([`task ${id} of agent svc: failed after 3 events`]);
     expect(JSON.stringify([job, lines])).not.toContain('canary');
+  });
+
+  it('shows tasks that arrive together as one job, with their number, and fails it when one of them fails', async () => {
+    service.answer = () => ({ status: 400, body: 'canary-words' });
+    await board.turn('sweeps', 'pause'); // a sweep would run the tasks, each by itself
+    const producer = gateway.gateway.get(JobProducer);
+    let take = (isTaken: boolean): void => void isTaken;
+    // The queue takes the first job only after all tasks are stored.
+    const enqueue = jest
+      .spyOn(producer, 'tryEnqueue')
+      .mockImplementationOnce(() => new Promise((resolve) => (take = resolve)));
+    const first = await send('slow');
+    const ids = await Promise.all([...Array(5).fill('echo'), 'svc'].map((agent: string) => send(agent)));
+    take(false);
+    enqueue.mockRestore();
+    const [job] = await eventually(
+      async () => (await board.jobs(tasks, 'failed')).filter(({ data }) => data.taskIds?.includes(ids[0])),
+      ({ length }) => length === 1,
+    );
+    expect([...job.data.taskIds].sort()).toEqual([...ids].sort());
+    expect(job).toMatchObject({
+      failedReason: `task ${ids.at(-1)}: remote_error: The remote side answered with an error`,
+      progress: { tasks: 6, failed: 1 },
+      externalUrl: { displayText: '6 tasks', href: `${gateway.url}/api/a2a/tasks` },
+    });
+    expect(await board.logs(tasks, job.id)).toEqual([
+      expect.stringMatching(/^6 tasks: \d run here, 1 of them failed$/),
+    ]);
+    await board.turn('sweeps', 'resume');
+    for (const id of [first, ...ids.slice(0, -1)]) await ended(id); // a sweep finds the first
+    expect(await stateOf(ids.at(-1)!)).toBe('failed');
   });
 
   it('shows work in another process as an active job until it is over', async () => {

@@ -142,8 +142,12 @@ describe('an org that sends more than the workers can do', () => {
       sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('calm', colleague)))));
       sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('echo')))));
       // Sweeps also enqueue, for tasks that have been due for some time.
-      const lineOf = (id: string) => enqueue.mock.calls.find(([, , key]) => key === id)?.[3];
-      const lines = sent.slice(-21).map(({ task }) => lineOf(task.id));
+      const lineOf = (id: string) =>
+        enqueue.mock.calls.find(([, payload]) => JSON.stringify(payload).includes(id))?.[2].line;
+      const lines = await eventually(
+        () => sent.slice(-21).map(({ task }) => lineOf(task.id)),
+        (all) => !pause || !all.includes(undefined),
+      );
       if (pause) expect(lines).toEqual([2, ...Array(10).fill(1), ...Array(10).fill(0)]);
       if (pause) await board.turn('task-execution', 'resume');
       await eventually(

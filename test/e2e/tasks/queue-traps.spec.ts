@@ -249,7 +249,7 @@ onRedis('an unreliable Redis', () => {
     await proxy.set('blackhole');
     const producer = gateway.gateway.get(JobProducer);
     const add = jest.spyOn(Queue.prototype, 'add');
-    expect(await producer.tryEnqueue('task.execute', { taskId: randomUUID() }, 'budget')).toBe(false);
+    expect(await producer.tryEnqueue('task.execute', { taskId: randomUUID() }, { key: 'budget' })).toBe(false);
     expect(add).toHaveBeenCalledTimes(1);
     // Not because its command failed: the command is still open.
     expect(await areOpen(add.mock.results)).toBe(true);
