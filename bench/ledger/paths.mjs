@@ -13,7 +13,10 @@ export const paths = {
   },
   '20 async at once': ({ send, ended }) => {
     const start = send({ returnImmediately: true }, isStarted);
-    return () => Promise.all(Array.from({ length: 20 }, async () => ended(idOf(await start()))));
+    return async () => {
+      const answers = await Promise.all(Array.from({ length: 20 }, start));
+      for (const answer of answers) await ended(idOf(answer));
+    };
   },
   get: async ({ send, rpc }) => {
     const id = idOf(await send({}, isCompleted)());
