@@ -23,6 +23,10 @@ describe('DeliveryAdmission', () => {
     if (!isPass(answer)) throw new Error(`deferred: ${answer.why}`);
     return answer;
   };
+  /** Ends posts of two orgs in turn without an answer. The first counts only for its sender. */
+  const silence = async (host: string, posts: number): Promise<void> => {
+    for (let count = 0; count < posts; count++) (await pass(host, count % 2 === 0 ? 'a' : 'bad')).leave('silent');
+  };
   const endSlowly = (each: Permit, ms = 5_000): void => {
     now += ms;
     each.leave('answered');
@@ -124,7 +128,7 @@ describe('DeliveryAdmission', () => {
   });
 
   it('sends only one probe at a time to a host that is down, and calls the others when it is back', async () => {
-    for (let count = 0; count < 10; count++) (await pass('x')).leave('silent');
+    await silence('x', 11);
     expect(gate.openBreakers).toBe(1);
     const answer = (await enter('x')) as Deferral;
     expect(answer).toEqual({ kind: 'deferred', why: 'down', inMs: 5_000 });
@@ -147,7 +151,7 @@ describe('DeliveryAdmission', () => {
   });
 
   it('defers a briefly waiting post when the host goes down meanwhile', async () => {
-    for (let count = 0; count < 8; count++) (await pass('x')).leave('silent');
+    await silence('x', 9);
     const [first, second] = [await pass('x'), await pass('x')];
     const third = enter('x', 'b');
     first.leave('silent');
@@ -158,6 +162,32 @@ describe('DeliveryAdmission', () => {
     expect(await fourth).toMatchObject({ why: 'down' });
     last.leave('silent');
     expect(gate.waiting).toBe(0);
+  });
+
+  it('gets no answer at one org: the host is down for this sender only, until it answers', async () => {
+    for (let count = 0; count < 10; count++) (await pass('x')).leave('silent');
+    expect(await enter('x')).toEqual({ kind: 'deferred', why: 'down', inMs: 5_000 });
+    const colleague = { host: 'x', org: 'a', sender: 'colleague', key: 'k' };
+    for (let count = 0; count < 20; count++) {
+      const answer = await gate.enter(colleague);
+      if (!isPass(answer)) throw new Error(`deferred: ${answer.why}`);
+      answer.leave('answered');
+      (await pass('x', 'b')).leave('answered');
+    }
+    expect(gate.openBreakers).toBe(1);
+    now += 5_000;
+    (await pass('x')).leave('answered');
+    expect(gate.openBreakers).toBe(0);
+  });
+
+  it('leaves one place at a host to others, for a sender with posts that do not end', async () => {
+    gate = new DeliveryAdmission({ perHost: 4, perOrg: 9, perSender: 9 }, { elapsed: () => now });
+    for (let count = 0; count < 3; count++) await pass('x');
+    const fourth = enter('x');
+    (await pass('x', 'b')).leave('answered');
+    await jest.advanceTimersByTimeAsync(100);
+    expect(await fourth).toMatchObject({ why: 'full' });
+    expect(isPass(await gate.enter({ host: 'x', org: 'a', sender: 'colleague', key: 'k' }))).toBe(true);
   });
 
   it('does not count a post that was not sent as a probe: the next post probes the host', async () => {
@@ -189,7 +219,7 @@ describe('DeliveryAdmission', () => {
     });
 
     it('probes a silent host in turn with other orgs', async () => {
-      for (let tries = 0; tries < 10; tries++) (await pass('x', 'bad')).leave('silent');
+      await silence('x', 11);
       const [bad, good] = [(await enter('x', 'bad', 'b')) as Deferral, (await enter('x', 'good', 'g')) as Deferral];
       for (const [key, org, answer] of [
         ['b', 'bad', bad],
@@ -203,7 +233,7 @@ describe('DeliveryAdmission', () => {
     });
 
     it('gets the turn of another org that does not use it in time', async () => {
-      for (let tries = 0; tries < 10; tries++) (await pass('x', 'bad')).leave('silent');
+      await silence('x', 11);
       queue('g', 'x', 'good', (await enter('x', 'good', 'g')) as Deferral, () => undefined);
       now += 5_000;
       expect(await enter('x', 'bad')).toMatchObject({ why: 'down' });

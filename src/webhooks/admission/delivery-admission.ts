@@ -1,15 +1,6 @@
 import { systemClock, type Clock } from '../../kernel/clock.js';
-import {
-  admission,
-  afterPost,
-  afterProbe,
-  closedBreaker,
-  ofGuest,
-  ofHost,
-  type Breaker,
-  type BreakerEnd,
-  type PostEnd,
-} from './host-breaker.js';
+import { admission, ofGuest, ofHost, type PostEnd } from './host-breaker.js';
+import { enterBreaker, Host, Limiter, type TenantAtHost, type Guest } from './places.js';
 
 /** Most posts at the same time. */
 export interface PostLimits {
@@ -57,87 +48,6 @@ const maxQueued = 5_000;
 const enoughQueued = 200;
 const maxHosts = 10_000;
 
-class Limiter {
-  inside = 0;
-  /** True when its last post was short, and no post has waited in vain since. */
-  recentlyFast = true;
-
-  constructor(readonly max: number) {}
-
-  get isFull(): boolean {
-    return this.inside >= this.max;
-  }
-}
-
-/** The posts and the breaker of one org at a host. */
-class TenantAtHost {
-  inside = 0;
-  private readonly senders = new Map<string, number>();
-  /** Number of its last admission, in the order of all admissions. */
-  last = 0;
-  /** The last due time that was given to a deferred post. */
-  slot = 0;
-
-  constructor(public breaker: Breaker) {}
-
-  isIdle(now: number): boolean {
-    return this.inside === 0 && this.slot <= now && hasNoFailures(this.breaker);
-  }
-
-  insideOf(sender: string): number {
-    return this.senders.get(sender) ?? 0;
-  }
-
-  countPost(sender: string, more: 1 | -1): void {
-    const now = this.insideOf(sender) + more;
-    if (now > 0) this.senders.set(sender, now);
-    else this.senders.delete(sender);
-  }
-
-  /**
-   * True when this org has its turn before the other: it has fewer posts under way, or as many and an older last
-   * admission. @param more posts that were called in this round.
-   */
-  isBefore(other: TenantAtHost, more = 0, otherMore = 0): boolean {
-    const difference = this.inside + more - other.inside - otherMore;
-    return difference < 0 || (difference === 0 && this.last < other.last);
-  }
-}
-
-class Host extends Limiter {
-  private readonly tenants = new Map<string, TenantAtHost>();
-
-  constructor(
-    max: number,
-    public breaker: Breaker,
-  ) {
-    super(max);
-  }
-
-  get openBreakers(): number {
-    return [this, ...this.tenants.values()].filter(({ breaker }) => breaker.kind !== 'closed').length;
-  }
-
-  tenant(org: string, now: number): TenantAtHost {
-    let tenant = this.tenants.get(org);
-    if (!tenant) this.tenants.set(org, (tenant = new TenantAtHost(closedBreaker(now))));
-    return tenant;
-  }
-
-  isRemovable(now: number): boolean {
-    return (
-      this.inside === 0 &&
-      hasNoFailures(this.breaker) &&
-      [...this.tenants.values()].every((tenant) => tenant.isIdle(now))
-    );
-  }
-
-  /** The host is back: deferred posts may come at once. */
-  forgetSlots(): void {
-    for (const tenant of this.tenants.values()) tenant.slot = 0;
-  }
-}
-
 interface Queued {
   readonly post: PostRequest;
   /** When its row is due; in the past after it was called. */
@@ -162,6 +72,7 @@ interface Candidate {
 interface Limiters {
   readonly host: Host;
   readonly tenant: TenantAtHost;
+  readonly guest: Guest;
   readonly org: Limiter;
   readonly sender: Limiter;
 }
@@ -169,9 +80,9 @@ interface Limiters {
 /**
  * Decides which posts may be sent now. It limits the posts to a host, of an org, and of a sender; a host that is down
  * gets only one probe at a time (abuse case 28).
- * A host that does not answer is down for all orgs; one that refuses is down for the refused org. Free places and
- * probes go to orgs in turn, and within an org to the sender with the fewest posts under way, so that no org or sender
- * blocks a shared host for others (abuse case 36).
+ * A host that answers neither of two orgs is down for all; one that refuses a sender, or does not answer it, is down
+ * for that sender. Free places and probes go to orgs in turn, and within an org to the sender with the fewest posts
+ * under way, so that no org or sender blocks a shared host for others (abuse case 36).
  * The state is local to this process and may be lost: a deferred post has a row that becomes due without it.
  */
 export class DeliveryAdmission {
@@ -188,7 +99,7 @@ export class DeliveryAdmission {
     private readonly clock: Pick<Clock, 'elapsed'> = systemClock,
   ) {}
 
-  /** Number of open breakers, of hosts and of single orgs at hosts. */
+  /** Number of open breakers, of hosts and of single senders at hosts. */
   get openBreakers(): number {
     let open = 0;
     for (const host of this.hosts.values()) open += host.openBreakers;
@@ -218,7 +129,7 @@ export class DeliveryAdmission {
     const places = this.limitersOf(post);
     const why = this.refusal(post, places);
     if (!why) return this.permit(post, places);
-    const limiters = [places.host, places.org, places.sender];
+    const limiters = [places.host, places.guest, places.org, places.sender];
     const isBriefWait = why === 'full' && limiters.every(({ recentlyFast }) => recentlyFast);
     return isBriefWait ? this.waitBriefly(post, limiters) : this.deferPost(post, why);
   }
@@ -234,11 +145,11 @@ export class DeliveryAdmission {
   }
 
   /** Undefined when the post may be sent now. */
-  private refusal(post: PostRequest, { host, tenant, org, sender }: Limiters): Deferral['why'] | undefined {
+  private refusal(post: PostRequest, { host, tenant, guest, org, sender }: Limiters): Deferral['why'] | undefined {
     const now = this.clock.elapsed();
     const admitted = admission(host.breaker, now);
-    if (admitted === 'nothing' || admission(tenant.breaker, now) === 'nothing') return 'down';
-    if (host.isFull || org.isFull || sender.isFull) return 'full';
+    if (admitted === 'nothing' || admission(guest.breaker, now) === 'nothing') return 'down';
+    if ([host, guest, org, sender].some(({ isFull }) => isFull)) return 'full';
     const free = admitted === 'probe' ? 1 : host.max - host.inside;
     if (this.othersBefore(post, tenant, now) < free) return undefined;
     return admitted === 'probe' ? 'down' : 'full';
@@ -252,28 +163,30 @@ export class DeliveryAdmission {
       const who = isOwn ? post.sender : post.org;
       if (post.host !== name || post.sender === sender || others.has(who) || now >= until + turnMs) continue;
       const places = this.limitersOf(post);
-      if (places.org.isFull || places.sender.isFull || admission(places.tenant.breaker, now) === 'nothing') continue;
+      if ([places.guest, places.org, places.sender].some(({ isFull }) => isFull)) continue;
+      if (admission(places.guest.breaker, now) === 'nothing') continue;
       if (isOwn ? tenant.insideOf(post.sender) < tenant.insideOf(sender) : places.tenant.isBefore(tenant))
         others.add(who);
     }
     return others.size;
   }
 
-  private permit(post: PostRequest, { host, tenant, org, sender }: Limiters): Permit {
+  private permit(post: PostRequest, { host, tenant, guest, org, sender }: Limiters): Permit {
     const begun = this.clock.elapsed();
-    for (const place of [host, tenant, org, sender]) place.inside++;
-    tenant.countPost(post.sender, 1);
+    const places = [host, tenant, guest, org, sender];
+    for (const place of places) place.inside++;
+    tenant.guests.set(post.sender, guest);
     this.senders.set(post.sender, sender);
     tenant.last = ++this.admissions;
     const endAtHost = enterBreaker(host);
-    const endAtTenant = enterBreaker(tenant);
+    const endAtGuest = enterBreaker(guest);
     const leave = (end: PostEnd): void => {
       const now = this.clock.elapsed();
-      for (const place of [host, tenant, org, sender]) place.inside--;
-      tenant.countPost(post.sender, -1);
-      for (const limiter of [host, org, sender]) limiter.recentlyFast = now - begun < briefWaitMs;
-      if (endAtHost(ofHost(end), now)) host.forgetSlots();
-      if (endAtTenant(ofGuest(end), now)) tenant.slot = 0;
+      for (const place of places) place.inside--;
+      for (const limiter of [host, guest, org, sender]) limiter.recentlyFast = now - begun < briefWaitMs;
+      if (endAtGuest(ofGuest(end), now)) tenant.slot = 0;
+      if (endAtHost(ofHost(end, host.noteEnd(post.org, end)), now)) host.reopen();
+      if (guest.isForgettable) tenant.guests.delete(post.sender);
       this.answerWaiters();
       this.callNext(post, host);
       if (host.isRemovable(now)) this.hosts.delete(post.host);
@@ -349,9 +262,9 @@ export class DeliveryAdmission {
   }
 
   private deferPost(post: PostRequest, why: Deferral['why']): Deferral {
-    const { host, tenant } = this.limitersOf(post);
+    const { host, tenant, guest } = this.limitersOf(post);
     const now = this.clock.elapsed();
-    const open = [host, tenant].flatMap(({ breaker }) => (breaker.kind === 'open' ? [breaker.until] : []));
+    const open = [host, guest].flatMap(({ breaker }) => (breaker.kind === 'open' ? [breaker.until] : []));
     // A breaker that permits a probe reserves it for another org first.
     const soonest = why === 'full' || open.length === 0 ? now + fullMs : Math.max(now + turnMs, ...open);
     tenant.slot = Math.max(soonest, tenant.slot + slotMs);
@@ -363,38 +276,18 @@ export class DeliveryAdmission {
     let host = this.hosts.get(name);
     if (!host) {
       if (this.hosts.size >= maxHosts) this.dropOldest();
-      this.hosts.set(name, (host = new Host(this.limits.perHost, closedBreaker(now))));
+      this.hosts.set(name, (host = new Host(this.limits.perHost, now)));
     }
     let org = this.orgs.get(id);
     if (!org) this.orgs.set(id, (org = new Limiter(this.limits.perOrg)));
-    // Stored only after its first admission, because there are more senders than orgs.
+    // It and the guest are stored only after an admission, because there are more senders than orgs.
     const sender = this.senders.get(owner) ?? new Limiter(this.limits.perSender);
-    return { host, tenant: host.tenant(id, now), org, sender };
+    const tenant = host.tenant(id);
+    const guest = host.guest(tenant, owner, now);
+    return { host, tenant, guest, org, sender };
   }
 
   private dropOldest(): void {
     for (const [name, { inside }] of this.hosts) if (inside === 0) return void this.hosts.delete(name);
   }
-}
-
-const hasNoFailures = (breaker: Breaker): boolean =>
-  breaker.kind === 'closed' && breaker.failures + breaker.inARow === 0;
-
-/**
- * Registers a post at a breaker; an open breaker makes it the probe. The returned function takes the result of the
- * post, and returns true when that closed the breaker.
- */
-function enterBreaker(of: { breaker: Breaker }): (end: BreakerEnd, now: number) => boolean {
-  if (of.breaker.kind !== 'open') {
-    return (end, now) => {
-      of.breaker = afterPost(of.breaker, end, now);
-      return false;
-    };
-  }
-  const { times } = of.breaker;
-  of.breaker = { kind: 'half-open', times };
-  return (end, now) => {
-    of.breaker = afterProbe(times, end, now);
-    return of.breaker.kind === 'closed';
-  };
 }

@@ -68,9 +68,13 @@ describe('the breaker of a host', () => {
   it.each<[PostEnd, BreakerEnd, BreakerEnd]>([
     ['answered', 'good', 'good'],
     ['refused', 'good', 'bad'],
-    ['silent', 'bad', 'none'],
+    ['silent', 'bad', 'bad'],
     ['none', 'none', 'none'],
-  ])('%s counts as %s for the host of all orgs, and as %s for the host of this org', (end, host, guest) => {
-    expect([ofHost(end), ofGuest(end)]).toEqual([host, guest]);
+  ])('%s counts as %s for the host of all orgs, and as %s for this sender at it', (end, host, guest) => {
+    expect([ofHost(end, true), ofGuest(end)]).toEqual([host, guest]);
+  });
+
+  it('silence towards one org alone does not count for the others', () => {
+    expect(ofHost('silent', false)).toBe('none');
   });
 });

@@ -17,8 +17,8 @@ export type Breaker =
   | { readonly kind: 'half-open'; readonly times: number };
 
 /**
- * The end of a post. `refused`: the host answers, but has no capacity for this gateway; `silent`: the host does not
- * answer; `none`: nothing was posted.
+ * The end of a post. `refused`: the host answers, but has no capacity for this caller; `silent`: there was no answer;
+ * `none`: nothing was posted.
  */
 export type PostEnd = 'answered' | 'refused' | 'silent' | 'none';
 
@@ -68,16 +68,19 @@ export function afterProbe(times: number, end: BreakerEnd, now: number): Breaker
   return end === 'bad' ? openBreaker(times + 1, now) : { kind: 'open', until: now, times };
 }
 
-/** The meaning of an end for the host, which all orgs share: any answer shows that it is up. */
-export function ofHost(end: PostEnd): BreakerEnd {
-  if (end === 'none') return end;
-  return end === 'silent' ? 'bad' : 'good';
+/**
+ * The meaning of an end for the host, which all orgs share: any answer shows that it is up. Silence towards one org
+ * alone may be that of its receivers.
+ */
+export function ofHost(end: PostEnd, isSilentToOthers: boolean): BreakerEnd {
+  if (end === 'silent') return isSilentToOthers ? 'bad' : 'none';
+  return end === 'none' ? end : 'good';
 }
 
-/** The meaning of an end for the host at one org: a refusal concerns only this org. */
+/** The meaning of an end for one sender at the host: a refusal, or silence, may concern only this sender. */
 export function ofGuest(end: PostEnd): BreakerEnd {
-  if (end === 'answered') return 'good';
-  return end === 'refused' ? 'bad' : 'none';
+  if (end === 'none') return end;
+  return end === 'answered' ? 'good' : 'bad';
 }
 
 /** The end of an attempt. */

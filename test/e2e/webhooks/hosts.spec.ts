@@ -46,12 +46,17 @@ describe('hosts that receive webhooks', () => {
   let gateway: TestGateway;
   let [slow, quick]: WebhookSink[] = [];
   let stranger: string;
+  /** Two members of another org. */
+  let [mallory, colleague]: string[] = [];
 
   beforeAll(async () => {
     gateway = await startTestGateway({ RIALTO_WEBHOOK_MAX_PER_HOST: '3', METRICS_PORT: String(await freePort()) });
     await publish(gateway);
     stranger = await gateway.tokenOf('globex', 'gina', 'admin');
     await publish(gateway, { name: 'own' }, stranger);
+    mallory = await gateway.tokenOf('acme', 'mallory', 'admin');
+    colleague = await gateway.tokenOf('acme', 'adam', 'admin');
+    await publish(gateway, { name: 'own' }, mallory);
   });
   beforeEach(async () => void ([slow, quick] = await Promise.all([startWebhookSink(), startWebhookSink()])));
   afterEach(async () => {
@@ -158,6 +163,29 @@ describe('hosts that receive webhooks', () => {
     expect(rows.every(({ attempts }) => attempts <= 3)).toBe(true);
     expect(await metric('rialto_webhook_breakers_open')).toBe(0);
   });
+
+  it.each<[string, Reply]>([
+    ['hangs', 'hang'],
+    ['breaks off', 'break off'],
+    ['is overloaded', 503],
+  ])(
+    'abuse 36: a receiver that %s delays no other sender of its org, or of another, at its host',
+    async (_how, reply) => {
+      slow!.answerAt('/bad', reply);
+      await tasks(20, () => send(gateway, `${slow!.url}/bad`, mallory));
+      const bad = () => slow!.received.filter(({ path }) => path === '/bad').length;
+      await eventually(bad, (count) => count >= (reply === 'hang' ? 2 : 10));
+      comesDueByItselfAnHourLater();
+      for (let round = 0; round < 3; round++) {
+        const theirs = await Promise.all([
+          send(gateway, `${slow!.url}/good`, colleague),
+          send(gateway, `${slow!.url}/good`, stranger),
+        ]);
+        const rows = await allDelivered(gateway, theirs);
+        expect(rows.every(({ attempts }) => attempts === 1)).toBe(true);
+      }
+    },
+  );
 
   it('deliveries that wait for a slot are found by the next process after this one is gone', async () => {
     const first = await startTestGateway({ RIALTO_ROLE: 'api' });

@@ -30,6 +30,8 @@ export interface WebhookSink {
   readonly received: Received[];
   /** Sets the answers to the next posts, in order. With `forEver`, the last one answers all later posts. */
   script(replies: readonly Reply[], forEver?: boolean): void;
+  /** Sets the answer to all posts to one path; the script does not apply to them. */
+  answerAt(path: string, reply: Reply): void;
   /** Largest number of posts that were in progress at the same time. */
   mostAtOnce(): number;
   /** Number of open connections. */
@@ -46,6 +48,7 @@ export async function startWebhookSink(): Promise<WebhookSink> {
   const sockets = new Set<Socket>();
   let replies: Reply[] = [];
   let usual: Reply = 200;
+  const atPath = new Map<string, Reply>();
   let [open, most, delayMs] = [0, 0, 0];
   let held: Promise<void> | undefined;
 
@@ -56,7 +59,7 @@ export async function startWebhookSink(): Promise<WebhookSink> {
     received.push({ path: request.url ?? '', headers: request.headers, text, body: parsed(text), at: Date.now() });
     await held;
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
-    send(response, replies.shift() ?? usual);
+    send(response, atPath.get(request.url ?? '') ?? replies.shift() ?? usual);
   };
   const server = createServer((request, response) => void answer(request, response));
   server.on('connection', (socket) => void sockets.add(socket.on('close', () => sockets.delete(socket))));
@@ -70,6 +73,7 @@ export async function startWebhookSink(): Promise<WebhookSink> {
       replies = [...next];
       usual = forEver ? next.at(-1)! : 200;
     },
+    answerAt: (path, reply) => void atPath.set(path, reply),
     mostAtOnce: () => most,
     connections: () => sockets.size,
     delay: (ms) => void (delayMs = ms),
