@@ -1,5 +1,6 @@
 // Runs the benchmarks in turn: `node bench/run.mjs`, or the named ones (`bridge a2a/growth`). With --short each makes
-// one short shot of every path, which checks the answers but measures no times. Fails when a benchmark fails.
+// one short shot of every path, which checks the answers and the counts of the ledger but measures no times. Fails when a
+// benchmark fails.
 import { root, run, seconds, setUp } from '../scripts/setup.mjs';
 
 const benchmarks = {
@@ -13,6 +14,7 @@ const benchmarks = {
   webhooks: 'webhooks/run',
   growth: 'growth/run',
   rest: 'rest/run',
+  ledger: 'ledger/run',
   neighbours: 'neighbours/run',
 };
 const short = {
@@ -26,6 +28,8 @@ const short = {
   COUNTS: '10,30',
   SAMPLE: '10',
   TASKS: '100',
+  OPERATIONS: '120',
+  CHECK: 'yes',
 };
 
 const isShort = process.argv.includes('--short');

@@ -4,13 +4,16 @@ const file = new URL('ledger.json', import.meta.url);
 
 /** How far a count may exceed the best commit: a share of it, and an absolute part for small counts. */
 const tolerance = {
-  statements: { share: 0, plus: 0.3 },
+  statements: { share: 0.1, plus: 0.3 },
   rows: { share: 0, plus: 0.1 },
   'WAL records': { share: 0.05, plus: 0.5 },
   'WAL bytes': { share: 0.05, plus: 100 },
   'stored bytes': { share: 0.1, plus: 200 },
   'queue commands': { share: 0.1, plus: 0.5 },
 };
+
+/** How many tasks share a statement or a job depends on the speed of the machine, so nothing checks this path. */
+const isChecked = (path) => !path.includes('at once');
 
 export const units = Object.keys(tolerance);
 
@@ -31,7 +34,8 @@ export function record(commit, counts) {
 
 /** Returns a line for each count that exceeds the best recorded one of its path, or that has none. */
 export function regressions(counts, ledger = readLedger()) {
-  return Object.entries(counts).flatMap(([path, found]) =>
+  const checked = Object.entries(counts).filter(([path]) => isChecked(path));
+  return checked.flatMap(([path, found]) =>
     units.flatMap((unit) => {
       const best = bestOf(ledger, path, unit);
       if (!best) return [`${path}: no commit has recorded ${unit}`];
