@@ -1,16 +1,23 @@
-// Serves any number of agents with different cards: `/agents/{n}`. One agent in a hundred has the tag `rare`.
+// Serves any number of agents with different cards: `/agents/{n}`. One agent in a hundred has the tag `rare`. Each
+// agent answers each message with `done`.
 import { createServer } from 'node:http';
+import { json as readJson } from 'node:stream/consumers';
 
 const words = 'amber basil cedar delta ember fjord grove heron inlet jetty kiosk lotus maple nectar ocean pearl'.split(
   ' ',
 );
 const wordOf = (n, step) => words[(n * step + (n >> 4)) % words.length];
 
-const server = createServer((request, response) => {
+const server = createServer(async (request, response) => {
   const n = Number(/^\/agents\/(\d+)/.exec(request.url)?.[1]);
-  const text = JSON.stringify(cardOf(n));
+  const text = JSON.stringify(request.method === 'POST' ? answerTo(await readJson(request)) : cardOf(n));
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }).end(text);
 });
+
+function answerTo({ id }) {
+  const result = { kind: 'message', messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'done' }] };
+  return { jsonrpc: '2.0', id, result };
+}
 
 function cardOf(n) {
   const skill = (id, step) => ({

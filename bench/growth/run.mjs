@@ -1,6 +1,7 @@
 // Measures how the cost of one operation grows with what exists already: one report of an executor with the chunks of
-// its task, one turn of a conversation with its earlier turns, one dispatch and one registration with the registered
-// agents. A cost is processor time of the gateway and WAL. ONLY=report,turn selects curves.
+// its task, one turn of a conversation with its earlier turns, one registration, one call, one dispatch and one
+// explanation with the registered agents. A cost is processor time of the gateway and WAL. ONLY=report,turn selects
+// curves.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { cpuMicros, json, start, startRialto } from '../lib/processes.mjs';
@@ -46,8 +47,11 @@ async function curve(name, operation) {
     const count = size - done;
     await add(name, size, count, () => operation(done++));
     if (name !== 'registration') continue;
-    const work = { workType: 'rare' };
-    await add('dispatch', size, sample, () => at('/api/a2a/dispatch/explain', work));
+    const work = { workType: 'rare', description: 'Take basil and return cedar of ember' };
+    const call = { agentCardId: 'agent_7', skillId: 'convert', args: work };
+    await add('call', size, sample, () => at('/api/a2a/invoke', call));
+    await add('dispatch', size, sample, () => at('/api/a2a/dispatch', work));
+    await add('explanation', size, sample, () => at('/api/a2a/dispatch/explain', work));
   }
 }
 

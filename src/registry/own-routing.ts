@@ -6,7 +6,7 @@ import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService, type AgentSnapshot } from './registry.service.js';
 import { chanceOf, choose, type Contender } from './routing/choose.js';
-import { fitOf, type Wish } from './routing/fit.js';
+import { OfferIndexes, type Fit, type Wish } from './routing/fit.js';
 import { noAgent } from './routing/no-agent.js';
 import { weigh } from './routing/weight.js';
 
@@ -39,6 +39,8 @@ export interface OwnChoice {
 /** Chooses the published agent for a message that names none (AN-89). */
 @Injectable()
 export class OwnRouting {
+  private readonly offers = new OfferIndexes();
+
   constructor(
     private readonly registry: RegistryService,
     private readonly store: DispatchStore,
@@ -57,8 +59,10 @@ export class OwnRouting {
   ): Promise<OwnChoice> {
     const [snapshot, records] = await Promise.all([this.registry.snapshot(org), this.store.records(org)]);
     const excluded: { agent: string; reason: string }[] = [];
-    const suited = candidates.flatMap(({ agent, excluded: known }): Suited[] => {
-      const found = known ?? appraise(agent, wish, snapshot, records);
+    const offers = candidates.map(({ agent }) => agent);
+    const fits = this.offers.of(org, offers).fitsOf(wish);
+    const suited = candidates.flatMap(({ agent, excluded: known }, index): Suited[] => {
+      const found = known ?? appraise(agent, fits[index]!, snapshot, records);
       if (typeof found === 'object') return [found];
       excluded.push({ agent: agent.name, reason: found });
       return [];
@@ -77,7 +81,7 @@ export class OwnRouting {
 
 function appraise(
   agent: PublishedAgent,
-  wish: Wish,
+  fit: Fit,
   { byId, bySlug }: AgentSnapshot,
   records: ReadonlyMap<string, AgentRecord>,
 ): Suited | string {
@@ -85,7 +89,6 @@ function appraise(
   const remote = executor.kind === 'remote' ? (byId.get(executor.agentId) ?? bySlug.get(executor.agentId)) : undefined;
   if (executor.kind === 'remote' && !remote) return 'the agent behind it is no longer registered';
   if (remote && remote.row.quarantinedAt !== null) return 'the changed card of the agent behind it waits for approval';
-  const fit = fitOf(wish, agent);
   if (!fit.ok) return `it lacks the skills: ${fit.missing.join(', ')}`;
   const { active, successes, failures } = (remote && records.get(remote.row.id)) ?? {
     active: 0,

@@ -47,7 +47,7 @@ import { PublishedWriter } from './published/published-writer.js';
 import { AgentStats } from './agent-stats.js';
 import { ToolServers } from './tool-servers.js';
 import { TaskAgents } from './task-agents.js';
-import { RegistryService } from './registry.service.js';
+import { RegistryService, type AgentSnapshot } from './registry.service.js';
 import { RoutingService } from './routing.service.js';
 
 /** Module 7: registered agents with their cards, health and load; published agents. */
@@ -122,9 +122,13 @@ export class RegistryModule implements OnModuleInit {
 
   onModuleInit(): void {
     this.ledger.add(agentStatsRecorder);
-    this.policy.factsFrom(async (org, slug) => {
-      const agent = (this.registry.peekSnapshot(org) ?? (await this.registry.snapshot(org))).bySlug.get(slug);
-      return agent && factsOf(agent);
+    this.policy.factsFrom((org, slug) => {
+      const find = ({ bySlug }: AgentSnapshot) => {
+        const agent = bySlug.get(slug);
+        return agent && factsOf(agent);
+      };
+      const fresh = this.registry.peekSnapshot(org);
+      return fresh ? find(fresh) : this.registry.snapshot(org).then(find);
     });
     this.orgs.publishedFrom(async (org, name) => (await this.published.find(org, name))?.name === name);
   }

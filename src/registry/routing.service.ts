@@ -12,10 +12,11 @@ import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { CandidateView } from './dispatch.types.js';
 import { RegistryService } from './registry.service.js';
 import type { RegisteredAgent, SkillTool } from './registry.types.js';
-import { chanceOf, choose } from './routing/choose.js';
-import { fitOf, type Wish } from './routing/fit.js';
+import { chanceOf, type Contender } from './routing/choose.js';
+import { Contest, takeFirst, type Verdict } from './routing/contest.js';
+import { OfferIndexes, type Fit, type Offer, type Wish } from './routing/fit.js';
 import { noAgent } from './routing/no-agent.js';
-import { loadCaps, weigh, type Factors } from './routing/weight.js';
+import { loadCaps, weigh } from './routing/weight.js';
 
 /** The wanted work and the arguments for the agent that does it. */
 export interface WorkWish extends Wish {
@@ -24,25 +25,22 @@ export interface WorkWish extends Wish {
   readonly seed?: number;
 }
 
-/** An agent that can do the work, with the skill for it. */
-interface Eligible {
+/** An agent that suits the work, with the skill for it. Policies may still forbid its use. */
+interface Suited extends Contender {
   readonly agent: RegisteredAgent;
   readonly record: AgentRecord;
   readonly tool: SkillTool;
-  readonly fit: number;
-  readonly factors: Factors;
 }
 
-type Appraised =
-  Eligible | { readonly agent: RegisteredAgent; readonly record: AgentRecord; readonly excluded: string };
+type Appraised = Suited | { readonly agent: RegisteredAgent; readonly record: AgentRecord; readonly excluded: string };
 
 /** Result of a choice. The same `seed` repeats it. */
 export interface Choice {
   readonly seed: number;
-  readonly chosen?: Pick<Eligible, 'agent' | 'tool'>;
+  readonly chosen?: Pick<Suited, 'agent' | 'tool'>;
   /**
-   * The chosen agent first, then the others by score, then the excluded ones. Only agents that the caller may
-   * discover.
+   * The chosen agent first, then the others by score, then the excluded ones; at most `maxCandidates`. Only agents that
+   * the caller may discover.
    */
   readonly candidates: readonly CandidateView[];
 }
@@ -60,6 +58,9 @@ export interface PlacedCall {
   readonly candidate: CandidateView;
 }
 
+/** Number of agents that an explanation names. */
+const maxCandidates = 100;
+const noCard: Offer = { description: '', skills: [] };
 const noRecord: AgentRecord = { active: 0, successes: 0, failures: 0 };
 
 /**
@@ -67,6 +68,8 @@ const noRecord: AgentRecord = { active: 0, successes: 0, failures: 0 };
  */
 @Injectable()
 export class RoutingService {
+  private readonly offers = new OfferIndexes();
+
   constructor(
     private readonly registry: RegistryService,
     private readonly verbs: VerbBus,
@@ -80,27 +83,9 @@ export class RoutingService {
     return this.schemas.violations(org.id, inputSchema, args);
   }
 
-  /**
-   * Chooses an agent without taking a place.
-   * @param full agents that had no free place in a previous attempt.
-   */
-  async choose(ctx: CallContext, wish: WorkWish, full: ReadonlySet<string> = new Set()): Promise<Choice> {
-    const { seed = randomInt(2 ** 32) } = wish;
-    const [{ agents }, records] = await Promise.all([
-      this.registry.snapshot(ctx.org.id),
-      this.store.records(ctx.org.id),
-    ]);
-    const isShown = await Promise.all(agents.map(({ row }) => this.registry.mayDiscover(ctx, row.slug)));
-    const appraised = await Promise.all(
-      agents
-        .filter((_, index) => isShown[index])
-        .map((agent) => {
-          const record = records.get(agent.row.id) ?? noRecord;
-          const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;
-          return this.appraise(ctx, agent, { ...record, active }, wish);
-        }),
-    );
-    return decide(appraised, seed, wish.costLimit !== undefined);
+  /** Chooses an agent without taking a place, and explains the choice. */
+  choose(ctx: CallContext, wish: WorkWish): Promise<Choice> {
+    return this.compare(ctx, wish, maxCandidates);
   }
 
   /**
@@ -111,7 +96,7 @@ export class RoutingService {
     const full = new Set<string>();
     let storedInput: string | undefined;
     for (let seed = wish.seed; ;) {
-      const choice = await this.choose(ctx, { ...wish, seed }, full);
+      const choice = await this.compare(ctx, { ...wish, seed }, 1, full);
       seed = choice.seed;
       if (!choice.chosen) {
         const excluded = choice.candidates.map((one) => ({ agent: one.agent.slug, reason: one.excluded }));
@@ -143,77 +128,101 @@ export class RoutingService {
   }
 
   /**
-   * Assesses an agent. Checks without I/O come first; policies and schemas are checked only for the remaining agents.
+   * Compares all agents. Policies are asked, from the best agent down, until `most` may be chosen; fewer are completed
+   * with excluded ones.
+   * @param full agents that had no free place in a previous attempt.
    */
-  private async appraise(
+  private async compare(
     ctx: CallContext,
-    agent: RegisteredAgent,
-    record: AgentRecord,
     wish: WorkWish,
-  ): Promise<Appraised> {
-    const { row, card, tools } = agent;
-    const out = (excluded: string): Appraised => ({ agent, record, excluded });
-    if (!card) return out('its card was not fetched yet');
-    if (row.quarantinedAt !== null) return out('its changed card waits for approval');
-    const fit = fitOf(wish, card);
-    if (!fit.ok)
-      return out(fit.missing.length > 0 ? `it lacks the skills: ${fit.missing.join(', ')}` : 'it has no skill');
-    const { health } = row;
-    const weight = weigh({ health, active: record.active, costPerTask: card.costPerTask }, wish.costLimit);
-    if (!weight.ok) return out(weight.reason);
-    const tool = tools.find(({ skillId }) => skillId === fit.skillId)!;
-    const decision = await this.verbs.decide({
-      ctx,
-      verb: tool.canonical,
-      action: 'a2a_invoke',
-      resource: { type: 'Skill', id: tool.canonical, parent: row.slug },
-      args: wish.args,
+    most: number,
+    full: ReadonlySet<string> = new Set(),
+  ): Promise<Choice> {
+    const { seed = randomInt(2 ** 32), costLimit } = wish;
+    const [{ agents }, records] = await Promise.all([
+      this.registry.snapshot(ctx.org.id),
+      this.store.records(ctx.org.id),
+    ]);
+    const cards = agents.map(({ card }) => card ?? noCard);
+    const fits = this.offers.of(ctx.org.id, cards).fitsOf(wish);
+    const appraised = agents.map((agent, index) => {
+      const record = records.get(agent.row.id) ?? noRecord;
+      const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;
+      return appraise(agent, { ...record, active }, fits[index]!, costLimit);
     });
-    if (!decision.allowed) return out(`${tool.canonical} may not be called: ${decision.reason}`);
-    const skill = card.skills.find(({ id }) => id === fit.skillId)!;
-    const violations = await this.violations(ctx, skill, wish.args);
-    if (violations.length > 0) return out(`the arguments do not fit the input schema of ${tool.canonical}`);
-    return { agent, record, tool, fit: fit.score, factors: weight.factors };
+    const contest = new Contest(appraised.filter(isSuited), (one) => this.judge(ctx, one, wish), {
+      chance: chanceOf(seed),
+      prefersCheaper: costLimit !== undefined,
+    });
+    const eligible = await takeFirst(contest.ranked, most, async (one) =>
+      (await contest.verdictOf(one.entry)) === 'eligible' ? one : undefined,
+    );
+    const room = eligible.length === 0 ? maxCandidates : most - eligible.length;
+    const excluded = await takeFirst(appraised, room, async (one) => {
+      if (isSuited(one)) return excludedView(one, await contest.verdictOf(one));
+      return (await this.registry.mayDiscover(ctx, one.agent.row.slug)) ? excludedView(one, one) : undefined;
+    });
+    const views = eligible.map(({ entry, drawn }) => ({ ...suitedView(entry), ...drawn }));
+    return { seed, chosen: eligible[0]?.entry, candidates: [...views, ...excluded] };
+  }
+
+  private async judge(ctx: CallContext, { agent: { row, card }, tool }: Suited, { args }: WorkWish): Promise<Verdict> {
+    if (!(await this.registry.mayDiscover(ctx, row.slug))) return 'hidden';
+    const { canonical, skillId } = tool;
+    const resource = { type: 'Skill', id: canonical, parent: row.slug } as const;
+    const decision = await this.verbs.decide({ ctx, verb: canonical, action: 'a2a_invoke', resource, args });
+    if (!decision.allowed) return { excluded: `${canonical} may not be called: ${decision.reason}` };
+    const skill = card!.skills.find(({ id }) => id === skillId)!;
+    const violations = await this.violations(ctx, skill, args);
+    if (violations.length === 0) return 'eligible';
+    return { excluded: `the arguments do not fit the input schema of ${canonical}` };
   }
 }
 
-/** Draws among the agents that can do the work. Pure: `seed` determines the random numbers. */
-function decide(appraised: readonly Appraised[], seed: number, preferCheaper: boolean): Choice {
-  const eligible = appraised.filter((one): one is Eligible => 'tool' in one);
-  const contenders = eligible.map(({ agent, record, fit, factors }) => ({
-    ...record,
-    fit,
-    factors,
-    cost: agent.card?.costPerTask ?? 0,
-  }));
-  const { best, drawn } = choose(contenders, chanceOf(seed), { preferCheaper });
-  const views = new Map(eligible.map((one, index) => [one.agent, { ...candidateView(one), ...drawn[index] }]));
-  const tooExpensive = 'another agent costs less and is no worse';
-  const candidates = appraised.map((one): CandidateView => {
-    if (!('tool' in one)) return { ...candidateView(one), excluded: one.excluded };
-    const view = views.get(one.agent)!;
-    return view.score === null ? { ...view, excluded: tooExpensive } : view;
-  });
-  return {
-    seed,
-    chosen: eligible[best],
-    candidates: candidates.sort((a, b) => (b.score ?? -1) - (a.score ?? -1)),
-  };
+/** Assesses an agent by the facts that need no policy and no schema. */
+function appraise(agent: RegisteredAgent, record: AgentRecord, fit: Fit, costLimit?: number): Appraised {
+  const { row, card, tools } = agent;
+  const out = (excluded: string): Appraised => ({ agent, record, excluded });
+  if (!card) return out('its card was not fetched yet');
+  if (row.quarantinedAt !== null) return out('its changed card waits for approval');
+  if (!fit.ok)
+    return out(fit.missing.length > 0 ? `it lacks the skills: ${fit.missing.join(', ')}` : 'it has no skill');
+  const { costPerTask } = card;
+  const weight = weigh({ health: row.health, active: record.active, costPerTask }, costLimit);
+  if (!weight.ok) return out(weight.reason);
+  const tool = tools.find(({ skillId }) => skillId === fit.skillId)!;
+  const { successes, failures } = record;
+  return { agent, record, tool, fit: fit.score, factors: weight.factors, successes, failures, cost: costPerTask ?? 0 };
 }
 
-function candidateView(one: Appraised): CandidateView {
-  const { row, card } = one.agent;
-  const isEligible = 'tool' in one;
+function isSuited(one: Appraised): one is Suited {
+  return 'tool' in one;
+}
+
+/** Returns the view of an agent that may not be chosen; undefined for any other. */
+function excludedView(one: Appraised, verdict: Verdict): CandidateView | undefined {
+  if (verdict === 'beaten')
+    return { ...suitedView(one as Suited), excluded: 'another agent costs less and is no worse' };
+  return typeof verdict === 'object' ? { ...agentView(one), excluded: verdict.excluded } : undefined;
+}
+
+function suitedView(one: Suited): CandidateView {
+  const { tool, fit, factors } = one;
+  return { ...agentView(one), skillId: tool.skillId, fit, factors };
+}
+
+function agentView({ agent: { row, card }, record }: Appraised): CandidateView {
+  const { active, successes, failures } = record;
   return {
     agent: { id: row.id, slug: row.slug, name: row.name },
     health: row.health,
-    active: one.record.active,
-    successes: one.record.successes,
-    failures: one.record.failures,
+    active,
+    successes,
+    failures,
     costPerTask: card?.costPerTask ?? null,
-    skillId: isEligible ? one.tool.skillId : null,
-    fit: isEligible ? one.fit : null,
-    factors: isEligible ? one.factors : null,
+    skillId: null,
+    fit: null,
+    factors: null,
     sampled: null,
     score: null,
     excluded: null,

@@ -85,20 +85,24 @@ export class DispatchStore {
     private readonly txs: TxRunner,
   ) {}
 
-  /** Returns the record of every agent of an org, over all processes, at this moment. */
+  /**
+   * Returns the record of every agent of an org that was ever called, over all processes, at this moment.
+   */
   async records(org: OrgId): Promise<Map<string, AgentRecord>> {
     const rows = await this.pg.rows<AgentRecord & { id: string }>(
       'agent-records',
       `
-      select
-        c.id, coalesce(o.successes, 0)::float8 as successes, coalesce(o.failures, 0)::float8 as failures,
-        (
-          select count(*)::int
-          from a2a_task_instances t
-          where t.org_id = :org and t.agent_id = c.id and ${runs}
-        ) as active
-      from agent_cards c left join agent_outcomes o on o.agent_id = c.id
-      where c.org_id = :org`,
+      select id, sum(active)::int as active, sum(successes)::float8 as successes, sum(failures)::float8 as failures
+      from (
+        select t.agent_id as id, 1 as active, 0 as successes, 0 as failures
+        from a2a_task_instances t
+        where t.org_id = :org and ${runs}
+        union all
+        select c.id, 0, o.successes, o.failures
+        from agent_cards c join agent_outcomes o on o.agent_id = c.id
+        where c.org_id = :org
+      ) called
+      group by id`,
       { org },
     );
     return new Map(rows.map((row) => [row.id, row]));

@@ -84,32 +84,3 @@ describe('the choice among agents', () => {
     expect(sampled >= 0 && sampled <= 1).toBe(true);
   });
 });
-
-describe('RE-61 with preferCheaper', () => {
-  const cheap = contender({ cost: 1, successes: 3, failures: 1 });
-  const expensive = contender({ cost: 2, successes: 3, failures: 1 });
-  const isDrawn = (contenders: Contender[]) =>
-    choose(contenders, chanceOf(3), { preferCheaper: true }).drawn.map((draw) => draw !== undefined);
-
-  it('chooses the cheaper of two equal agents for every seed; without it, draws for both', () => {
-    for (let seed = 0; seed < 50; seed++)
-      expect(choose([expensive, cheap], chanceOf(seed), { preferCheaper: true })).toMatchObject({
-        best: 1,
-        drawn: [undefined, {}],
-      });
-    expect(picks([expensive, cheap], 100)[0]).toBeGreaterThan(20);
-  });
-
-  it('draws for both of two equal agents with the same price', () => {
-    expect(isDrawn([expensive, { ...cheap, cost: 2 }])).toEqual([true, true]);
-  });
-
-  it.each([
-    ['fit', { fit: 0.9 }],
-    ['health', { factors: { ...even, health: 0.8 } }],
-    ['load', { factors: { ...even, load: 0.5 } }],
-    ['success', { failures: 2 }],
-  ])('draws for the more expensive agent when the cheaper one is worse in %s', (_what, worse) => {
-    expect(isDrawn([expensive, { ...cheap, ...worse }])).toEqual([true, true]);
-  });
-});

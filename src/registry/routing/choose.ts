@@ -24,46 +24,39 @@ export interface Drawn {
   readonly score: number;
 }
 
-/**
- * Result of a choice: the index of the chosen contender (-1 for none) and the draw of each; undefined for one that
- * costs too much.
- */
+/** Result of a choice: the index of the chosen contender (-1 for none) and the draw of each. */
 export interface Drawing {
   readonly best: number;
-  readonly drawn: readonly (Drawn | undefined)[];
+  readonly drawn: readonly Drawn[];
+}
+
+/** Chooses the contender with the highest draw, the first of equal ones. */
+export function choose(contenders: readonly Contender[], chance: Chance): Drawing {
+  const drawn = drawAll(contenders, chance);
+  const best = drawn.reduce((leader, { score }, index) => (score > (drawn[leader]?.score ?? -1) ? index : leader), -1);
+  return { best, drawn };
 }
 
 /**
  * Stage 3 of the choice: Thompson sampling. For each contender it draws a success rate from the Beta posterior (with
  * a uniform prior). An agent with few calls is tried sometimes, and a failing agent less often (RE-71). The
- * same contenders in the same order with the same random numbers give the same choice. `preferCheaper` excludes
- * agents that have an equal, cheaper alternative, before the draw (RE-61).
+ * same contenders in the same order with the same random numbers give the same draws.
  */
-export function choose(contenders: readonly Contender[], chance: Chance, { preferCheaper = false } = {}): Drawing {
-  const drawn = contenders.map((one) =>
-    preferCheaper && hasCheaperEqual(one, contenders) ? undefined : drawFor(one, chance),
-  );
-  const best = drawn.reduce((leader, draw, index) => {
-    const score = drawn[leader]?.score ?? -1;
-    return draw && draw.score > score ? index : leader;
-  }, -1);
-  return { best, drawn };
+export function drawAll(contenders: readonly Contender[], chance: Chance): Drawn[] {
+  return contenders.map(({ fit, factors, successes, failures }) => {
+    const sampled = betaSample(successes + 1, failures + 1, chance);
+    return { sampled, score: fit * factors.health * factors.load * factors.cost * sampled };
+  });
 }
 
-function drawFor({ fit, factors, successes, failures }: Contender, chance: Chance): Drawn {
-  const sampled = betaSample(successes + 1, failures + 1, chance);
-  return { sampled, score: fit * factors.health * factors.load * factors.cost * sampled };
-}
-
-/** Returns whether another contender costs less and is at least as good in fit, health, load and success. */
-function hasCheaperEqual(one: Contender, others: readonly Contender[]): boolean {
-  return others.some(
-    (other) =>
-      other.cost < one.cost &&
-      other.fit >= one.fit &&
-      other.factors.health >= one.factors.health &&
-      other.factors.load >= one.factors.load &&
-      meanOf(other) >= meanOf(one),
+/** Returns whether a contender costs less than `one` and is at least as good in fit, health, load and success. */
+export function isCheaperEqual(other: Contender, one: Contender): boolean {
+  return (
+    other.cost < one.cost &&
+    other.fit >= one.fit &&
+    other.factors.health >= one.factors.health &&
+    other.factors.load >= one.factors.load &&
+    meanOf(other) >= meanOf(one)
   );
 }
 

@@ -1,3 +1,5 @@
+import { BoundedMap } from '../../kernel/bounded-map.js';
+
 /** Work to assign to the agent that does it best. */
 export interface Wish {
   /** Kind of the work, e.g. `code-review`. */
@@ -31,78 +33,148 @@ export type Fit =
 /** Shares of the score: the agent can do the work; it names the work type; its words match the description. */
 const shares = { capable: 0.5, workType: 0.3, description: 0.2 };
 
+/** A skill or an offer by the position in its index. */
+type Position = number;
+
 /**
- * Stage 1 of the choice: how well an agent fits the work, in [0, 1] (RE-66). An agent without a required skill, or
- * without any skill, does not fit; `missing` names the missing skills.
+ * Stage 1 of the choice: compares a wish with the cards of many agents (RE-66). The terms of all cards are in one
+ * index, so that a comparison reads only the cards that share a term with the wish.
  */
-export function fitOf({ workType, description, requiredSkills }: Wish, offer: Offer): Fit {
-  const missing = requiredSkills.filter((term) => !offer.skills.some((skill) => isCalled(skill, term)));
-  if (missing.length > 0 || offer.skills.length === 0) return { ok: false, missing };
-  const wanted = wordsOf(description);
-  const common = wordsOfOffer(offer);
-  const ranked = offer.skills.map((skill) => {
-    const { words } = readingOf(skill);
-    const isKnownFor = isCalled(skill, workType);
-    return {
-      id: skill.id,
-      isKnownFor,
-      required: requiredSkills.filter((term) => isCalled(skill, term)).length,
-      ofSkill: shareOf(wanted, (word) => words.has(word)),
-      all: shareOf(wanted, (word) => words.has(word) || common.has(word)),
-    };
-  });
-  const [best] = ranked.sort(
-    (a, b) => b.required - a.required || Number(b.isKnownFor) - Number(a.isKnownFor) || b.ofSkill - a.ofSkill,
-  );
-  const { id, isKnownFor, all } = best!;
-  return {
-    ok: true,
-    skillId: id,
-    score: shares.capable + (isKnownFor ? shares.workType : 0) + shares.description * all,
-  };
+export class OfferIndex {
+  /** Skills by their ids, names and tags. */
+  private readonly named = new Postings();
+  private readonly skillWords = new Postings();
+  /** Offers by the words of their descriptions. */
+  private readonly offerWords = new Postings();
+  private readonly skillIds: string[] = [];
+  private readonly offerOf: Position[] = [];
+
+  constructor(private readonly offers: readonly Offer[]) {
+    for (const [offer, { words, skills }] of offers.map(termsOf).entries()) {
+      this.offerWords.add(words, offer);
+      for (const { id, names, words: ofSkill } of skills) {
+        const skill = this.skillIds.push(id) - 1;
+        this.offerOf.push(offer);
+        this.named.add(names, skill);
+        this.skillWords.add(ofSkill, skill);
+      }
+    }
+  }
+
+  /** Returns whether the index is of exactly these offers. */
+  covers(offers: readonly Offer[]): boolean {
+    return offers.length === this.offers.length && offers.every((offer, index) => offer === this.offers[index]);
+  }
+
+  /**
+   * Returns how well each agent fits the work, in [0, 1]. An agent without a required skill, or without any skill, does
+   * not fit; `missing` names the missing skills.
+   */
+  fitsOf({ workType, description, requiredSkills }: Wish): Fit[] {
+    const words = wordsOf(description);
+    // The best skill of an offer has most of the required terms, then the work type, then most of the words.
+    const rankOfWorkType = words.size + 1;
+    const ranks = new Float64Array(this.skillIds.length);
+    const offersWith = requiredSkills.map((term) => {
+      const skills = this.named.with(plain(term));
+      for (const skill of skills) ranks[skill]! += 2 * rankOfWorkType;
+      return new Set(skills.map((skill) => this.offerOf[skill]!));
+    });
+    const known = this.named.with(plain(workType));
+    for (const skill of known) ranks[skill]! += rankOfWorkType;
+    for (const word of words) for (const skill of this.skillWords.with(word)) ranks[skill]! += 1;
+
+    const best = new Int32Array(this.offers.length).fill(-1);
+    for (const [skill, offer] of this.offerOf.entries()) {
+      const leader = best[offer]!;
+      if (leader < 0 || ranks[skill]! > ranks[leader]!) best[offer] = skill;
+    }
+    const found = this.countWords(words, best);
+    const isKnown = new Set(known);
+    return this.offers.map((_, offer): Fit => {
+      const missing = requiredSkills.filter((_term, index) => !offersWith[index]!.has(offer));
+      const skill = best[offer]!;
+      if (missing.length > 0 || skill < 0) return { ok: false, missing };
+      const score =
+        shares.capable +
+        (isKnown.has(skill) ? shares.workType : 0) +
+        shares.description * (words.size === 0 ? 0 : found[offer]! / words.size);
+      return { ok: true, skillId: this.skillIds[skill]!, score };
+    });
+  }
+
+  /** Counts the words that each offer or its best skill has. */
+  private countWords(words: ReadonlySet<string>, best: Int32Array): Uint32Array {
+    const found = new Uint32Array(best.length);
+    for (const word of words) {
+      const offers = new Set(this.offerWords.with(word));
+      for (const skill of this.skillWords.with(word)) {
+        const offer = this.offerOf[skill]!;
+        if (best[offer] === skill) offers.add(offer);
+      }
+      for (const offer of offers) found[offer]! += 1;
+    }
+    return found;
+  }
 }
 
-function isCalled(skill: OfferedSkill, term: string): boolean {
-  const wanted = plain(term);
-  return wanted !== '' && readingOf(skill).names.has(wanted);
+/** Keeps the index of each org while the cards of its agents stay the same. An index of one card is not worth it. */
+export class OfferIndexes {
+  private readonly indexes = new BoundedMap<string, OfferIndex>(500);
+
+  of(org: string, offers: readonly Offer[]): OfferIndex {
+    const known = this.indexes.use(org);
+    if (known?.covers(offers)) return known;
+    const index = new OfferIndex(offers);
+    if (offers.length > 1) this.indexes.set(org, index);
+    return index;
+  }
+}
+
+/** The positions at which each term occurs. */
+class Postings {
+  private readonly byTerm = new Map<string, Position[]>();
+
+  add(terms: ReadonlySet<string>, position: Position): void {
+    for (const term of terms) {
+      const positions = this.byTerm.get(term);
+      if (positions) positions.push(position);
+      else this.byTerm.set(term, [position]);
+    }
+  }
+
+  with(term: string): readonly Position[] {
+    return this.byTerm.get(term) ?? [];
+  }
+}
+
+interface Terms {
+  readonly words: ReadonlySet<string>;
+  readonly skills: readonly {
+    readonly id: string;
+    readonly names: ReadonlySet<string>;
+    readonly words: ReadonlySet<string>;
+  }[];
+}
+
+// A change of one card makes a new index of all.
+const terms = new WeakMap<Offer, Terms>();
+
+function termsOf(offer: Offer): Terms {
+  let known = terms.get(offer);
+  if (!known) {
+    const skills = offer.skills.map(({ id, name, description, tags }) => {
+      const names = new Set([id, name, ...tags].map(plain));
+      names.delete('');
+      return { id, names, words: wordsOf([id, name, description, ...tags].join(' ')) };
+    });
+    terms.set(offer, (known = { words: wordsOf(offer.description), skills }));
+  }
+  return known;
 }
 
 function plain(text: string): string {
   return text.normalize('NFKC').trim().toLowerCase();
-}
-
-function shareOf(words: ReadonlySet<string>, isFound: (word: string) => boolean): number {
-  if (words.size === 0) return 0;
-  let found = 0;
-  for (const word of words) if (isFound(word)) found++;
-  return found / words.size;
-}
-
-/** The names of a skill (its id, name and tags), and all its words. */
-interface Reading {
-  readonly names: ReadonlySet<string>;
-  readonly words: ReadonlySet<string>;
-}
-
-// Cards are parsed once and compared for each dispatch.
-const readings = new WeakMap<OfferedSkill, Reading>();
-const offerWords = new WeakMap<Offer, ReadonlySet<string>>();
-
-function readingOf(skill: OfferedSkill): Reading {
-  let reading = readings.get(skill);
-  if (!reading) {
-    const { id, name, description, tags } = skill;
-    const words = wordsOf([id, name, description, ...tags].join(' '));
-    reading = { names: new Set([id, name, ...tags].map(plain)), words };
-    readings.set(skill, reading);
-  }
-  return reading;
-}
-
-function wordsOfOffer(offer: Offer): ReadonlySet<string> {
-  let words = offerWords.get(offer);
-  if (!words) offerWords.set(offer, (words = wordsOf(offer.description)));
-  return words;
 }
 
 const stopWords = new Set('and are can for from has how not please that the this was what with you your'.split(' '));
