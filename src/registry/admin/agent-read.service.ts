@@ -5,7 +5,7 @@ import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
 import type { AgentEntity } from '../agents/agent.entity.js';
 import { AgentStore, keptChanges } from '../agents/agent.store.js';
-import { understand, agentView } from '../agents/agent-view.js';
+import { agentView, rivalSlugs, understand } from '../agents/agent-view.js';
 import { RegistryService } from '../registry.service.js';
 import type { AgentQuery, AgentView, CardChangeView } from '../registry.types.js';
 import { noSuchAgent } from './agent-writer.js';
@@ -69,8 +69,15 @@ export class AgentReadService {
     return row;
   }
 
+  /**
+   * Shows an agent. After a change no snapshot is fresh; it is read only when the agent may share a tool name with
+   * another one.
+   */
   async viewAgent(row: AgentEntity): Promise<AgentView> {
-    const agent = (await this.registry.snapshot(row.orgId)).byId.get(row.id) ?? understand([row])[0]!;
+    const fresh = this.registry.peekSnapshot(row.orgId);
+    const alone = fresh?.byId.get(row.id) ?? understand([row])[0]!;
+    const hasRivals = !fresh && (await this.store.hasAny(row.orgId, rivalSlugs(alone)));
+    const agent = hasRivals ? ((await this.registry.snapshot(row.orgId)).byId.get(row.id) ?? alone) : alone;
     return agentView({ ...agent, row });
   }
 }

@@ -1,7 +1,7 @@
 import { withoutQuery } from '../../platform/secrets/url-queries.js';
 import { parseExact } from '../../protocol/exact-integers.js';
 import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
-import { canonicalName, disambiguate } from '../../protocol/mcp/tool-names.js';
+import { canonicalName, disambiguate, safeAlias } from '../../protocol/mcp/tool-names.js';
 import { skillSchema } from '../../protocol/mcp/tool-schema.js';
 import type { AgentEntity } from './agent.entity.js';
 import type { AgentView, RegisteredAgent, SkillTool } from '../registry.types.js';
@@ -11,30 +11,63 @@ export type { RegisteredAgent } from '../registry.types.js';
 /**
  * Adds the parsed card and the tool names to each row. Pass all agents of an org: the older agent keeps a name that
  * two agents want. Pure.
- * @param earlier the same agents at an earlier time, by id: cards that have not changed are not parsed again.
+ * @param earlier the same agents at an earlier time, by id: rows that are the same object are not read again.
  */
 export function understand(
   rows: readonly AgentEntity[],
   earlier?: ReadonlyMap<string, RegisteredAgent>,
 ): RegisteredAgent[] {
-  const cards = rows.map((row) => knownCard(row, earlier?.get(row.id)) ?? cardOf(row));
-  const oldestFirst = rows
-    .map((row, index) => ({ row, card: cards[index] }))
-    .sort((a, b) => a.row.createdAt.getTime() - b.row.createdAt.getTime());
+  const agents = rows.map((row) => {
+    const before = earlier?.get(row.id);
+    const card = knownCard(row, before) ?? cardOf(row);
+    const tools = toolsOf(row, card);
+    return before?.row === row && before.tools === tools ? before : { row, card, tools };
+  });
+  const aliases = agents.flatMap(({ tools }) => tools.map(({ alias }) => alias));
+  return new Set(aliases).size === aliases.length ? agents : withDistinctAliases(agents);
+}
+
+// The names of a tool depend on other agents only when two want the same alias, which is rare.
+const namedTools = new WeakMap<AgentEntity, readonly SkillTool[]>();
+
+/** Returns the tools of an agent with the aliases that they have when no other tool has them. */
+function toolsOf(row: AgentEntity, card: NormalisedCard | undefined): readonly SkillTool[] {
+  let tools = namedTools.get(row);
+  if (!tools) {
+    tools = (card?.skills ?? []).map(({ id }) => {
+      return { skillId: id, canonical: canonicalName(row.slug, id), alias: safeAlias(row.slug, id) };
+    });
+    namedTools.set(row, tools);
+  }
+  return tools;
+}
+
+/**
+ * Returns the slugs of agents that may have a tool with the same alias as a tool of this agent: an alias begins with
+ * the slug.
+ */
+export function rivalSlugs({ row, tools }: RegisteredAgent): string[] {
+  const slugs = new Set<string>();
+  for (const { alias } of tools) {
+    const words = alias.split('_').slice(1);
+    for (let count = 1; count < words.length; count++) slugs.add(words.slice(0, count).join('_'));
+  }
+  slugs.delete(row.slug);
+  return [...slugs];
+}
+
+function withDistinctAliases(agents: readonly RegisteredAgent[]): RegisteredAgent[] {
+  const oldestFirst = [...agents].sort((a, b) => a.row.createdAt.getTime() - b.row.createdAt.getTime());
   const named = disambiguate(
-    oldestFirst.flatMap(({ row, card }) =>
-      (card?.skills ?? []).map(({ id }) => ({
-        slug: row.slug,
-        skillId: id,
-        agent: row.id,
-        since: row.skillsSince[id],
-      })),
+    oldestFirst.flatMap(({ row, tools }) =>
+      tools.map((tool) => ({ tool, slug: row.slug, skillId: tool.skillId, since: row.skillsSince[tool.skillId] })),
     ),
   );
-  const tools = new Map<string, SkillTool[]>(rows.map(({ id }) => [id, []]));
-  for (const { agent, slug, skillId, alias } of named)
-    tools.get(agent)!.push({ skillId, alias, canonical: canonicalName(slug, skillId) });
-  return rows.map((row, index) => ({ row, card: cards[index], tools: tools.get(row.id)! }));
+  const aliases = new Map(named.map(({ tool, alias }) => [tool, alias]));
+  return agents.map((agent) => ({
+    ...agent,
+    tools: agent.tools.map((tool) => ({ ...tool, alias: aliases.get(tool)! })),
+  }));
 }
 
 function knownCard(row: AgentEntity, earlier: RegisteredAgent | undefined): NormalisedCard | undefined {

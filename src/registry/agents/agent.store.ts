@@ -62,6 +62,16 @@ export class AgentStore {
     );
   }
 
+  /** Returns whether the org has an agent with one of the slugs. */
+  async hasAny(org: OrgId, slugs: readonly string[]): Promise<boolean> {
+    const rows = await this.pg.rows(
+      'agents-with-slugs',
+      'select 1 from agent_cards where org_id = :org and slug = any(:slugs::text[]) limit 1',
+      { org, slugs },
+    );
+    return rows.length > 0;
+  }
+
   findByIds(ids: readonly AgentId[]): Promise<AgentEntity[]> {
     return ids.length === 0 ? Promise.resolve([]) : this.agents.findBy({ id: In([...ids]) });
   }
