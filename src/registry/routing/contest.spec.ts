@@ -38,7 +38,7 @@ interface ContestOptions {
 describe('a contest', () => {
   const many = Array.from({ length: 1_000 }, () => contender());
 
-  it('judges one of 1,000 contenders when the best one is eligible, and it is the one that a choice takes', async () => {
+  it('judges one of 1,000 contenders when the best one is eligible: the one that a choice takes', async () => {
     const { judged, first } = contestOf(many);
     const [best] = await first(1);
     expect(judged).toEqual([best]);

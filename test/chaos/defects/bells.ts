@@ -8,7 +8,7 @@ export const bellDefects: readonly Defect[] = [
     scenario: 'bells',
     file: 'tasks/run/task-starter',
     edits: [
-      ['void this.jobs.enqueue(task.id, this.quota.lineOf(task));', ';'],
+      ['this.jobs.enqueueNew(task.id, this.quota.lineOf(task));', ';'],
       [
         'this.changes.commitAndNotify(change)',
         '(defect(this.jobs.enqueue(task.id)), defect.after(60, () => this.changes.commitAndNotify(change)))',
@@ -36,7 +36,7 @@ export const bellDefects: readonly Defect[] = [
     file: 'tasks/run/task-starter',
     edits: [
       [
-        'void this.jobs.enqueue(task.id, this.quota.lineOf(task));',
+        'this.jobs.enqueueNew(task.id, this.quota.lineOf(task));',
         "await defect([...this.jobs.producer.queues.values()][0]).add('task-execution', { taskId: task.id });",
       ],
     ],

@@ -96,7 +96,7 @@ describe('Bull Board', () => {
     expect(JSON.stringify([job, lines])).not.toContain('canary');
   });
 
-  it('shows tasks that arrive together as one job, with their number, and fails it when one of them fails', async () => {
+  it('shows tasks that arrive together as one job with their number, and fails it when one of them fails', async () => {
     service.answer = () => ({ status: 400, body: 'canary-words' });
     await board.turn('sweeps', 'pause'); // a sweep would run the tasks, each by itself
     const producer = gateway.gateway.get(JobProducer);
