@@ -182,7 +182,8 @@ function waitOf(request: DoorRequest): number {
   );
 }
 
-function lastEventId(request: DoorRequest): number | undefined {
+/** Reads `Last-Event-ID`; undefined when it is absent or empty. Throws `invalid_params` when it is not a number. */
+export function lastEventId(request: DoorRequest): number | undefined {
   const text = request.headers['last-event-id'];
   if (text === undefined || text === '') return undefined;
   if (typeof text === 'string' && /^\d{1,9}$/.test(text)) return Number(text);

@@ -13,6 +13,7 @@ import { formatEvent } from '../protocol/sse.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
 import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
 import { WebhookService } from '../webhooks/webhook.service.js';
+import { lastEventId } from './a2a-requests.js';
 import { Replies } from './reply.js';
 
 const pathPattern = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
@@ -92,8 +93,7 @@ export class RunDoor {
   }
 
   private async followRun(ctx: CallContext, request: DoorRequest, response: DoorResponse, id: string): Promise<void> {
-    const last = Number(request.headers['last-event-id'] ?? 0);
-    const after = Number.isInteger(last) && last > 0 ? last : 0;
+    const after = lastEventId(request) ?? 0;
     const task = await this.tasks.get(ctx, undefined, id);
     const stream = this.replies.openStream(ctx, response);
     const events = this.tasks.subscribe(ctx, undefined, id, { after, signal: ctx.signal });

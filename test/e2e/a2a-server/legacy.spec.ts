@@ -237,6 +237,13 @@ describe('older callers', () => {
       expect(live.slice(0, -1).map(({ data }) => data.progress)).toEqual([1, 2, 5]);
       const resumed = await openStream(url, { token: gateway.token, method: 'GET', headers: { 'Last-Event-ID': '2' } });
       expect((await resumed.rest()).map((frame) => frame.id)).toEqual([5, undefined]);
+      for (const wrong of ['-1', '2.5', 'x', '1e3']) {
+        const refused = await fetch(url, {
+          headers: { authorization: `Bearer ${gateway.token}`, 'Last-Event-ID': wrong },
+        });
+        const { violations } = (await refused.json()) as { violations: { field: string }[] };
+        expect([refused.status, violations[0]!.field]).toEqual([400, 'Last-Event-ID']);
+      }
     });
   });
 
