@@ -1,4 +1,4 @@
-import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
 import type { AuditEvent } from './audit-event.js';
 
@@ -18,16 +18,19 @@ export class AuditEventEntity {
   @Column('text')
   type: string;
 
+  /** Null for an act without a session, which is its own session (`wholeEvent`). */
   @Column('text', { name: 'session_id', nullable: true })
   sessionId: string | null;
 
+  /** The event without the members above; in rows of earlier versions, with them. */
   @Column('jsonb')
-  event: AuditEvent;
+  event: Partial<AuditEvent>;
 }
 
 /** Position of an event in the chain of its org. */
 @Entity('audit_chain')
 @Unique('uq_audit_chain_event', ['eventId'])
+@Check('ck_audit_chain_whole', 'whole is true')
 export class AuditChainEntity {
   @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_chain' })
   orgId: OrgId;
@@ -43,6 +46,10 @@ export class AuditChainEntity {
 
   @Column('text')
   hash: string;
+
+  /** True: the hash covers the whole event, also the members that are not in its body. Null in links before this. */
+  @Column('boolean', { nullable: true })
+  whole: boolean | null;
 }
 
 /** An event that waits for the sealer. */

@@ -24,7 +24,25 @@ export interface StoredEvent {
   hash: string | null;
 }
 
-const eventColumns = 'e.id, e.at, e.event, c.sequence, c.prev_hash as "prevHash", c.hash';
+/** SQL for the session of an event. An act without a session is its own session, and has none in its row. */
+const sessionId = `coalesce(e.session_id, case when e.event ? 'action' then e.id::text end)`;
+
+/**
+ * SQL for an event as it was written, and hashed. The body of its row has only the members without a column; rows of
+ * earlier versions have all members there.
+ */
+export const wholeEvent = `
+  jsonb_strip_nulls(
+    jsonb_build_object(
+      'id', e.id,
+      'orgId', e.org_id,
+      'at', to_char(e.at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+      'type', e.type,
+      'sessionId', ${sessionId}
+    )
+  ) || e.event`;
+
+const eventColumns = `e.id, e.at, ${wholeEvent} as event, c.sequence, c.prev_hash as "prevHash", c.hash`;
 
 /** Reads audit events. Changes no row. */
 @Injectable()
@@ -45,7 +63,7 @@ export class AuditEventStore {
       from audit_events e left join audit_chain c on c.event_id = e.id
       where e.org_id = :org
         and (:type::text is null or e.type = :type)
-        and (:sessionId::text is null or e.session_id = :sessionId)
+        and (:sessionId::text is null or ${sessionId} = :sessionId)
         and (:decision::text is null or (e.event->'decision'->>'allowed')::boolean = (:decision = 'allow'))
         and (:from::timestamptz is null or e.at >= :from)
         and (:to::timestamptz is null or e.at < :to)
@@ -81,22 +99,22 @@ export class AuditEventStore {
   }
 
   /**
-   * Returns the links after a sequence. When the columns of an event differ from its body, the event counts as
-   * removed, because one of them was changed.
+   * Returns the links after a sequence. When the columns of an event differ from its body, or have a time that no event
+   * has, the event counts as removed, because one of them was changed.
    */
   async linksAfter(org: OrgId, sequence: number, limit: number): Promise<ChainLink[]> {
     const rows = await this.pg.rows<Omit<ChainLink, 'sequence'> & { sequence: string }>(
       'audit-links',
       `
-      select c.sequence, c.prev_hash as "prevHash", c.hash, e.event
+      select c.sequence, c.prev_hash as "prevHash", c.hash, ${wholeEvent} as event
       from audit_chain c
       left join audit_events e on e.id = c.event_id
         and e.org_id = c.org_id
-        and e.id::text = e.event->>'id'
-        and e.org_id::text = e.event->>'orgId'
-        and e.type = e.event->>'type'
-        and e.at = (e.event->>'at')::timestamptz
-        and e.session_id is not distinct from e.event->>'sessionId'
+        and e.id::text = coalesce(e.event->>'id', e.id::text)
+        and e.org_id::text = coalesce(e.event->>'orgId', e.org_id::text)
+        and e.type = coalesce(e.event->>'type', e.type)
+        and e.at = coalesce((e.event->>'at')::timestamptz, date_trunc('milliseconds', e.at))
+        and ${sessionId} is not distinct from coalesce(e.event->>'sessionId', ${sessionId})
       where c.org_id = :org and c.sequence > :sequence
       order by c.sequence
       limit :limit`,

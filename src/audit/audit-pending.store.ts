@@ -4,6 +4,7 @@ import type { OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import { positional } from '../platform/database/sql.js';
 import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
+import { wholeEvent } from './audit-event.store.js';
 import { linksOf, type ChainState } from './chain.js';
 
 /** Number of events that are sealed in one transaction. */
@@ -13,7 +14,7 @@ const sealedAtOnce = 500;
 export const alongTheKey = 'set local enable_bitmapscan = off; set local enable_seqscan = off';
 
 export const waitingEvents = `
-  select e.id, e.event
+  select e.id, ${wholeEvent} as event
   from audit_pending p join audit_events e on e.id = p.event_id
   where p.org_id = :org
   order by p.event_id
@@ -116,8 +117,8 @@ export class AuditPendingStore {
         ), done as (
           delete from audit_pending where org_id = :org and event_id = any(:events::uuid[])
         )
-        insert into audit_chain (org_id, sequence, event_id, prev_hash, hash)
-        select :org, sequence, "eventId", "prevHash", hash
+        insert into audit_chain (org_id, sequence, event_id, prev_hash, hash, whole)
+        select :org, sequence, "eventId", "prevHash", hash, true
         from links`,
         { org, links: JSON.stringify(links), events: links.map(({ eventId }) => eventId) },
       ),

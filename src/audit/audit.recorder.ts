@@ -7,11 +7,13 @@ import { auditEventOf, isAudited, subjectsOf, type AuditEvent, type EventDraft }
 import { sealFacts } from './personal/personal-facts.js';
 import type { KeyRing, SubjectKeys } from './personal/subject-keys.js';
 
+/** Stores the members of an event that have a column only there (`wholeEvent`). */
 const insertEvent: RowStatement = {
   name: 'audit',
   sql: (rows) => `
     insert into audit_events (id, org_id, at, type, session_id, event)
-    select (e->>'id')::uuid, (e->>'orgId')::uuid, (e->>'at')::timestamptz, e->>'type', e->>'sessionId', e
+    select (e->>'id')::uuid, (e->>'orgId')::uuid, (e->>'at')::timestamptz, e->>'type',
+      nullif(e->>'sessionId', e->>'id'), e - '{id,orgId,at,type,sessionId}'::text[]
     from jsonb_array_elements(${rows}) e`,
 };
 

@@ -265,8 +265,8 @@ describe('plans of hot statements', () => {
 
   it('the head of a chain is read from the end of its key', async () => {
     await client.query(
-      `insert into audit_chain (org_id, sequence, event_id, prev_hash, hash)
-       select $1, n, gen_random_uuid(), repeat('0', 64), repeat('0', 64) from generate_series(1, 3000) n`,
+      `insert into audit_chain (org_id, sequence, event_id, prev_hash, hash, whole)
+       select $1, n, gen_random_uuid(), repeat('0', 64), repeat('0', 64), true from generate_series(1, 3000) n`,
       [org],
     );
     await client.query('analyze audit_chain');

@@ -4,6 +4,7 @@ import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import { positional } from '../../platform/database/sql.js';
 import { snapshotIdleTimeout } from '../../platform/http/export-stream.js';
+import { wholeEvent } from '../audit-event.store.js';
 import { checkpointColumns, storedOf, type CheckpointRow } from '../audit-checkpoint.store.js';
 import type { ChainLink } from '../chain.js';
 import type { AnchoredCheckpoint } from '../checkpoint.js';
@@ -44,7 +45,7 @@ export class AuditExportStore {
 
   private async *eventsOf(client: PoolClient, org: OrgId): AsyncGenerator<ChainLink> {
     const select = `
-      select c.sequence, c.prev_hash as "prevHash", c.hash, e.event
+      select c.sequence, c.prev_hash as "prevHash", c.hash, ${wholeEvent} as event
       from audit_chain c left join audit_events e on e.id = c.event_id
       where c.org_id = :org
       order by c.sequence`;

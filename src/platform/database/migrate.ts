@@ -39,6 +39,7 @@ import { AddTrustTiers1763858700000 } from '../../../migrations/1763858700000-Ad
 import { KeepTrustTiers1763859100000 } from '../../../migrations/1763859100000-KeepTrustTiers.js';
 import { KeepEncryptionKeys1763859200000 } from '../../../migrations/1763859200000-KeepEncryptionKeys.js';
 import { KeepTaskReports1763859250000 } from '../../../migrations/1763859250000-KeepTaskReports.js';
+import { RefuseEarlierSealers1763859400000 } from '../../../migrations/1763859400000-RefuseEarlierSealers.js';
 import { SealPersonalFacts1763859300000 } from '../../../migrations/1763859300000-SealPersonalFacts.js';
 import { RialtoError } from '../../kernel/errors.js';
 
@@ -80,6 +81,7 @@ export const migrations = [
   KeepEncryptionKeys1763859200000,
   KeepTaskReports1763859250000,
   SealPersonalFacts1763859300000,
+  RefuseEarlierSealers1763859400000,
 ];
 
 /** Advisory lock that serializes the migrations of processes that start at the same time. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { AuditAnchor } from '../../../src/audit/anchors/audit-anchor.js';
 import { AuditCheckpoints } from '../../../src/audit/audit-checkpoints.js';
 import { AuditRetention } from '../../../src/audit/audit.retention.js';
+import { wholeEvent } from '../../../src/audit/audit-event.store.js';
 import { chainHash, genesisHash } from '../../../src/audit/chain.js';
 import { SigningKeys } from '../../../src/platform/secrets/signing-keys.js';
 import { statementBytes } from '../../../src/audit/checkpoint.js';
@@ -127,7 +128,7 @@ describe('X3.1 events that are deleted together with their checkpoints', () => {
 
   it('are detected: an edited event with new hashes and deleted checkpoints', async () => {
     const events = await gateway.sql<{ id: string; event: Record<string, unknown> }>(
-      `select e.id, e.event
+      `select e.id, ${wholeEvent} as event
        from audit_chain c join audit_events e on e.id = c.event_id
        where c.org_id = $1
        order by c.sequence`,

@@ -114,6 +114,17 @@ describe('the audit', () => {
     expect((await verify(one, globex)).valid).toBe(true);
   });
 
+  it('stores a member of an event in its column or in its body, not in both', async () => {
+    const twice = `select event from audit_events where event ?| '{id,orgId,at,type,sessionId}' or session_id = id::text`;
+    expect(await one.sql(twice)).toEqual([]);
+  });
+
+  it('refuses a link of an earlier build, which hashes the body alone', async () => {
+    const link = `insert into audit_chain (org_id, sequence, event_id, prev_hash, hash)
+      values (gen_random_uuid(), 1, gen_random_uuid(), '', '')`;
+    await expect(one.sql(link)).rejects.toMatchObject({ constraint: 'ck_audit_chain_whole' });
+  });
+
   it('RE-41 each call has one event without arguments, allowed, denied or failed; reads have none', async () => {
     const before = (await allEvents(one)).length;
     await invoke(one, { text: 'canary-in-an-argument' });
@@ -236,6 +247,12 @@ describe('RE-84 a changed audit is detected', () => {
     ['an event edited', [`update audit_events set event = event || '{"verb":"x"}' where id = ${at(3)}`], 3],
     ['its columns edited', [`update audit_events set type = 'x' where id = ${at(4)}`], 4],
     ['its time edited', [`update audit_events set at = at - interval '1 day' where id = ${at(2)}`], 2],
+    [
+      'its time edited below a millisecond',
+      [`update audit_events set at = at + interval '1 us' where id = ${at(2)}`],
+      2,
+    ],
+    ['its session edited', [`update audit_events set session_id = 'x' where id = ${at(3)}`], 3],
     ['an event deleted', [`delete from audit_events where id = ${at(3)}`], 3],
     ['a link deleted', ['delete from audit_chain where sequence = 3'], 3],
     ['the first one deleted', [`delete from audit_chain where sequence = 1`], 1],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { AuditAnchor } from '../../../src/audit/anchors/audit-anchor.js';
 import { AuditCheckpoints } from '../../../src/audit/audit-checkpoints.js';
+import { wholeEvent } from '../../../src/audit/audit-event.store.js';
 import { AuditInspectionService } from '../../../src/audit/audit-inspection.service.js';
 import type { OrgId } from '../../../src/kernel/ids.js';
 import { loadSettings } from '../../../src/platform/config/settings.js';
@@ -262,7 +263,7 @@ describe('an export of the audit', () => {
 
   it('X3.1 a person with the password of the database is detected, and the first wrong event is named', async () => {
     const rows = await gateway.sql<{ id: string; event: any; sequence: number }>(
-      `select e.id, e.event, c.sequence::int
+      `select e.id, ${wholeEvent} as event, c.sequence::int
        from audit_chain c join audit_events e on e.id = c.event_id
        where c.org_id = $1
        order by c.sequence`,
@@ -302,8 +303,8 @@ describe('an export of the audit', () => {
         ),
         ...events.map(
           ({ id }, index) =>
-            `insert into audit_chain (org_id, sequence, event_id, prev_hash, hash)
-             values ('${acme}', ${index + 1}, '${id}', '${hashes[index - 1] ?? genesis}', '${hashes[index]}')`,
+            `insert into audit_chain (org_id, sequence, event_id, prev_hash, hash, whole)
+             values ('${acme}', ${index + 1}, '${id}', '${hashes[index - 1] ?? genesis}', '${hashes[index]}', true)`,
         ),
         `insert into signing_keys (kid, public_jwk, sealed, retired_at) values ('knew', '${jwk}', 'v1.x', now())`,
         `insert into audit_checkpoints

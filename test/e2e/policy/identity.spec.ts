@@ -178,7 +178,7 @@ describe('the identity of a caller', () => {
   it('abuse 4: endless forged tokens do not fill the audit of an org', async () => {
     const secret = (await gateway.call('POST', '/api/orgs/globex/secret', { graceSeconds: 0 })).body.secret as string;
     const noted = async () =>
-      (await gateway.sql(`select from audit_events where event->>'type' = 'token.tenant_mismatch'`)).length;
+      (await gateway.sql(`select from audit_events where type = 'token.tenant_mismatch'`)).length;
     const before = await noted();
     for (let nth = 0; nth < 20; nth++)
       expect(await statusOf(await signToken({ sub: `nobody-${nth}`, org_domain: 'globex' }, secret))).toBe(401);

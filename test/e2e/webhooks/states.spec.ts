@@ -47,10 +47,10 @@ describe('the states of push configurations', () => {
   /** Returns the webhook events in the audit of a task, in order. */
   const auditOf = async (taskId: string): Promise<any[]> => {
     const events = await gateway.sql(
-      `select event from audit_events where type like 'webhook.%' and event->>'taskId' = $1 order by at, id`,
+      `select type, event from audit_events where type like 'webhook.%' and event->>'taskId' = $1 order by at, id`,
       [taskId],
     );
-    return events.map(({ event }) => [event.type, event.reason]);
+    return events.map(({ type, event }) => [type, event.reason]);
   };
   it('RI-45: can be switched off and on repeatedly; waiting deliveries become dead and can be replayed', async () => {
     const taskId = await waiting();
