@@ -116,6 +116,16 @@ describe('the write path of tasks', () => {
     expect(await Promise.all([changes.commitAndNotify(equal), changes.commitAndNotify(equal)])).toEqual([true, false]);
   });
 
+  it('sends no notice of a new task, which no other process can wait for', async () => {
+    const told: boolean[] = [];
+    const feed = { notifyReaders: (_task: unknown, _events: unknown, isLocal: boolean) => told.push(isLocal) } as any;
+    const changes = new TaskChanges(writer, feed, store, {} as any, { RIALTO_MAX_BODY_BYTES: 1 } as any);
+    const change = inserted();
+    await changes.commitAndNotify(change);
+    await changes.commitAndNotify(moved(change.task, 'TASK_STATE_WORKING'));
+    expect(told).toEqual([true, false]);
+  });
+
   it('asks sinks about the events of existing tasks, also in a batch with new ones', async () => {
     const change = inserted();
     await writer.commitInBatch(change);

@@ -10,7 +10,7 @@ import { Presence } from '../../platform/database/presence.js';
 import { leaseMs } from '../storage/task-lease.store.js';
 import { TaskStore } from '../storage/task.store.js';
 import { foldedSeqAfter, TaskWriter, type Hold, type TaskChange } from '../storage/task-writer.js';
-import { isEnded, type StoredTask } from '../task.types.js';
+import type { StoredTask } from '../task.types.js';
 import { TaskFeed } from './task-feed.js';
 import type { Step } from './task.lifecycle.js';
 
@@ -59,7 +59,7 @@ export class TaskChanges {
     const isCommitted = await this.commitSurely(change);
     const { task, from, events } = change;
     if (isCommitted) this.store.keep({ ...task, foldedSeq: foldedSeqAfter(change) }, change);
-    if (isCommitted && events.length > 0) this.feed.notifyReaders(task, events, from === undefined && isEnded(task));
+    if (isCommitted && events.length > 0) this.feed.notifyReaders(task, events, from === undefined);
     return isCommitted;
   }
 
