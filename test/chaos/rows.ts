@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { foldArtifacts } from '../../src/protocol/a2a/artifacts.js';
-import type { Artifact, StreamResponse } from '../../src/protocol/a2a/model.js';
+import type { Artifact } from '../../src/protocol/a2a/model.js';
 import type { DeliveryRow, EventRow, Move, Rows, TaskRow } from './history.js';
-import { eventRows } from '../support/gateway/event-rows.js';
+import { eventRows, readLogs } from '../support/gateway/event-rows.js';
 
 /**
  * A trigger that records every change of a task at the moment of the write, because later rows do not show it. A task
@@ -76,18 +76,19 @@ export class Rowkeeper {
   }
 
   private async tasks(): Promise<TaskRow[]> {
-    const rows = await this.sql<Omit<TaskRow, 'said'> & { artifacts: Artifact[]; log: StreamResponse[] | null }>(
+    const rows = await this.sql<Omit<TaskRow, 'said'> & { artifacts: Artifact[]; folded: number }>(
       `select id, agent_name as agent, status_state as state, seq, lease_epoch as epoch,
          lease_until is not null or next_at is not null as held,
-         artifacts, coalesce(status_message::text, '') as why, (
-           select json_agg(body order by task_events.seq)
-           from ${eventRows}
-           where task_id = t.id and task_events.seq > t.folded_seq
-         ) as log
-       from a2a_tasks t
+         artifacts, folded_seq as folded, coalesce(status_message::text, '') as why
+       from a2a_tasks
        order by created_at, id`,
     );
-    return rows.map(({ artifacts, log, ...row }) => ({ ...row, said: wordsOf(foldArtifacts(artifacts, log ?? [])) }));
+    const logs = await readLogs((text, values) => this.sql(text, values));
+    return rows.map(({ artifacts, folded, ...row }) => {
+      const later = (logs.get(row.id) ?? []).filter(({ seq }) => seq > folded);
+      const updates = later.map(({ body }) => body);
+      return { ...row, said: wordsOf(foldArtifacts(artifacts, updates)) };
+    });
   }
 
   private async moves(): Promise<Move[]> {

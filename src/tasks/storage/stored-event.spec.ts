@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import type { Artifact } from '../../protocol/a2a/model.js';
-import { terminalStates } from '../../protocol/a2a/states.js';
 import type { Said, TaskUpdate } from '../executor.port.js';
-import { bodyFromStore, contentAfter, eventsOfRows, rowToStore, type EventsRow } from './stored-event.js';
+import { completedEvent, contentAfter, eventsOfRows, rowToStore, type EventsRow } from './stored-event.js';
 import { applyUpdate, openTask, resumeTask, type Moved } from '../lifecycle/task.lifecycle.js';
 import type { NumberedEvent, StoredTask } from '../task.types.js';
 
@@ -38,7 +37,6 @@ function lifeOf(updates: readonly Update[]): { task: StoredTask; events: Numbere
 }
 
 const copy = <Value>(value: Value) => JSON.parse(JSON.stringify(value)) as Value;
-const stored = (task: StoredTask, events: readonly NumberedEvent[]): EventsRow => copy(rowToStore(task, events, true));
 
 const end: Update = { status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: words }] } } };
 
@@ -54,64 +52,146 @@ const updateTo = (...states: ('TASK_STATE_WORKING' | 'TASK_STATE_INPUT_REQUIRED'
     fc.record({ status: fc.record({ state: fc.constantFrom(...states), message }), metadata }),
   );
 
-describe('the events of a task that one commit creates and ends', () => {
-  it('hold nothing that the row of the task holds', () => {
-    const artifact = { artifactId: 'x', parts: [{ text: words }] };
-    const { task, events } = lifeOf([{ status: { state: 'TASK_STATE_WORKING' } }, { artifact, lastChunk: true }, end]);
-    const row = stored(task, events);
-    expect(row).toEqual({ first_seq: 1, seq: 4, body: events.map(() => ({ besideTask: expect.anything() })) });
-    expect(JSON.stringify(row)).not.toContain(words);
+/** The rows of the log when a commit begins with the first event and with each of the given ones. */
+function rowsOf(
+  task: StoredTask,
+  events: readonly NumberedEvent[],
+  begins: readonly NumberedEvent[] = [],
+): EventsRow[] {
+  const starts = [0, ...begins.map(({ seq }) => seq - 1), events.length];
+  return starts.slice(1).map((next, index) => copy(rowToStore(task, events.slice(starts[index], next))));
+}
+
+const lives = fc.array(updateTo('TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'), { maxLength: 12 }).map(lifeOf);
+
+describe('a row of the log', () => {
+  it('has no ids of its task, each text once, and each time once', () => {
+    const artifact = { artifactId: 'x', parts: [{ text: 'the answer' }] };
+    const said: Update = { status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'the answer' }] } } };
+    const { task, events } = lifeOf([{ artifact, lastChunk: true }, said]);
+    const at = new Date(task.statusAt).toISOString();
+    const row = copy(rowToStore(task, events));
+    expect(row).toEqual({
+      first_seq: 1,
+      seq: 3,
+      body: [
+        {
+          task: {
+            status: { state: 'TASK_STATE_SUBMITTED', timestamp: expect.any(String) },
+            artifacts: [],
+            history: [{ messageId: 'm', role: 'ROLE_USER', parts: [{ text: words }] }],
+            metadata: seed.metadata,
+          },
+        },
+        { artifactUpdate: { artifact, lastChunk: true } },
+        {
+          statusUpdate: {
+            status: {
+              state: 'TASK_STATE_COMPLETED',
+              timestamp: at,
+              message: { messageId: 'id-1', role: 'ROLE_AGENT', parts: 1 },
+            },
+          },
+        },
+      ],
+    });
+    const sameTime = [events[2]!, { ...events[2]!, seq: 4 }];
+    expect(JSON.stringify(rowToStore(task, sameTime)).split(at)).toHaveLength(2);
   });
 
-  it('are restored unchanged for any sequence of updates', () => {
-    const last = fc
-      .record({ status: fc.record({ state: fc.constantFrom(...terminalStates), message }), metadata })
-      .map((update): Update => update);
+  it('is restored unchanged, for any life of a task and any commits', () => {
     fc.assert(
-      fc.property(fc.array(updateTo('TASK_STATE_WORKING'), { maxLength: 12 }), last, (updates, ending) => {
-        const { task, events } = lifeOf([...updates, ending]);
-        const read = eventsOfRows([stored(task, events)]);
-        const restored = read.map(({ seq, body }) => ({ seq, body: bodyFromStore(copy(task), body) }));
-        expect(copy(restored)).toEqual(copy(events.map(({ seq, body }) => ({ seq, body }))));
+      fc.property(lives, fc.infiniteStream(fc.boolean()), ({ task, events }, begins) => {
+        const starts = events.slice(1).filter(() => begins.next().value);
+        expect(copy(eventsOfRows(task, rowsOf(task, events, starts)))).toEqual(copy(events));
       }),
     );
   });
+
+  it('stores ids of other tasks, and restores them', () => {
+    const { task, events } = lifeOf([]);
+    const ids = { taskId: 'other', contextId: 'elsewhere' };
+    const other: NumberedEvent = {
+      seq: 2,
+      body: { statusUpdate: { ...ids, status: { state: 'TASK_STATE_WORKING' } } },
+    };
+    expect(copy(eventsOfRows(task, rowsOf(task, [events[0]!, other])))[1]).toMatchObject({
+      body: { statusUpdate: ids },
+    });
+  });
+
+  it('keeps an event without its artifact apart from the others', () => {
+    const { task, events } = lifeOf([]);
+    const damaged: EventsRow = { first_seq: 1, seq: 2, body: [events[0]!.body, { artifactUpdate: {} } as never] };
+    expect(eventsOfRows(task, [damaged])).toHaveLength(2);
+  });
+
+  it('compares a list of parts with few others, so that a commit of many costs little', () => {
+    const parts = (n: number) => [{ text: String(n) }];
+    const many = Array.from({ length: 100 }, (_, n): Update => ({ artifact: { artifactId: `${n}`, parts: parts(n) } }));
+    const { task, events } = lifeOf([...many, ...many.slice(-1), ...many.slice(0, 1)]);
+    const text = JSON.stringify(rowToStore(task, events));
+    expect(text.split('"text":"99"')).toHaveLength(2);
+    expect(text.split('"text":"0"')).toHaveLength(3);
+  });
 });
 
-/** The rows of the log when a commit begins with the first event and with each of the given ones. */
-function rowsOf(task: StoredTask, events: readonly NumberedEvent[], begins: readonly NumberedEvent[]): EventsRow[] {
-  const starts = [0, ...begins.map(({ seq }) => seq - 1), events.length];
-  return starts.slice(1).map((next, index) => copy(rowToStore(task, events.slice(starts[index], next), false)));
-}
-
-it('the log of a task that continues has its messages and artifacts, from the beginning and after any event', () => {
-  const updates = fc.array(updateTo('TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'), { maxLength: 12 });
+it('the log of a task has its content, from the beginning and after any event', () => {
   fc.assert(
-    fc.property(updates, fc.nat(30), (all, copied) => {
-      const { task, events } = lifeOf(all);
+    fc.property(lives, fc.nat(30), ({ task, events }, copied) => {
       const rows = rowsOf(task, events, events.slice(1));
-      const bodies = (from: number, to?: number) => eventsOfRows(rows.slice(from, to)).map(({ body }) => body);
-      const row = contentAfter({ history: [], artifacts: [] }, bodies(0, copied));
-      const { history, artifacts } = task;
-      expect(contentAfter(row, bodies(copied))).toEqual(copy({ history, artifacts }));
+      const inRow = contentAfter({ history: [], artifacts: [] }, eventsOfRows(task, rows.slice(0, copied)));
+      const { history, artifacts, statusMessage } = task;
+      const content = contentAfter(inRow, eventsOfRows(task, rows.slice(copied)));
+      expect(content).toEqual({ ...copy({ history, artifacts }), statusMessage });
     }),
   );
-});
-
-it('stores events unchanged when their task continues or existed before', () => {
-  const { task, events } = lifeOf([{ status: { state: 'TASK_STATE_WORKING' } }]);
-  const bodies = events.map(({ body }) => body);
-  expect(rowToStore(task, events, true)).toEqual({ first_seq: 1, seq: 2, body: bodies });
-  const { task: ended, events: all } = lifeOf([end]);
-  expect(rowToStore(ended, all.slice(1), false)).toEqual({ first_seq: null, seq: 2, body: all[1]!.body });
 });
 
 it('reads the same events from any commits, from any number to any other', () => {
   const { task, events } = lifeOf(Array.from({ length: 9 }, () => ({ status: { state: 'TASK_STATE_WORKING' } })));
   fc.assert(
     fc.property(fc.subarray(events.slice(1)), fc.nat(12), fc.nat(12), (commits, after, until) => {
-      const rows = rowsOf(task, events, commits);
-      expect(eventsOfRows(rows, { after, until })).toEqual(events.filter(({ seq }) => seq > after && seq <= until));
+      const read = copy(eventsOfRows(task, rowsOf(task, events, commits), { after, until }));
+      expect(read).toEqual(copy(events.filter(({ seq }) => seq > after && seq <= until)));
     }),
   );
+});
+
+describe('a row of an earlier version', () => {
+  const { task, events } = lifeOf([
+    { status: { state: 'TASK_STATE_WORKING' } },
+    { artifact: { artifactId: 'x', parts: [{ text: 'a' }] }, lastChunk: true },
+    end,
+  ]);
+
+  it('is read when its events are complete', () => {
+    const bodies = events.map(({ body }) => body);
+    expect(eventsOfRows(task, [copy({ first_seq: 1, seq: 4, body: bodies })])).toEqual(copy(events));
+    const answered = { event: bodies[1]!, messages: [...task.history] };
+    expect(eventsOfRows(task, [copy({ first_seq: null, seq: 2, body: answered })])).toEqual(
+      copy([{ seq: 2, body: bodies[1], messages: task.history }]),
+    );
+  });
+
+  it('is read when its events refer to the row of their task', () => {
+    const at = (index: number) => {
+      const body = events[index]!.body as any;
+      return (body.task ?? body.statusUpdate).status.timestamp as string;
+    };
+    const besides = [
+      { opened: at(0) },
+      { state: 'TASK_STATE_WORKING', timestamp: at(1) },
+      { artifactId: 'x', lastChunk: true },
+      { state: 'TASK_STATE_COMPLETED', timestamp: at(3), said: true },
+    ] as const;
+    const read = eventsOfRows(task, [{ first_seq: 1, seq: 4, body: besides.map((besideTask) => ({ besideTask })) }]);
+    expect(contentAfter(task, read)).toEqual({
+      history: task.history,
+      artifacts: task.artifacts,
+      statusMessage: task.statusMessage,
+    });
+    expect(copy(read.map((event) => completedEvent(copy(task), event)))).toEqual(copy(events));
+    expect(completedEvent(undefined, read[0]!)).toBeUndefined();
+  });
 });

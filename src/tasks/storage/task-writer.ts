@@ -5,6 +5,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { preparedName, rowExpressions, type RowChange } from '../../platform/database/row-writer.js';
 import { later } from '../../platform/database/sql.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
+import type { Message } from '../../protocol/a2a/model.js';
 import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
 import { longLog } from './long-tasks.js';
 import { rowToStore } from './stored-event.js';
@@ -46,14 +47,14 @@ export interface TaskChange {
 }
 
 /**
- * The row holds the content up to this event after a change. A task that ends in its first commit has all in its row.
- * Another one has a copy there when its log is long: when it ends, and, while no process of the gateway holds it,
- * whenever the log has doubled. So a change costs the same however many were before it, and a reader reads at most half
- * of a long log.
+ * The row holds the content up to this event after a change. It has a copy when the log is long: when the task ends,
+ * and, while no process of the gateway holds it, whenever the log has doubled. So a change costs the same however many
+ * were before it, and a reader reads at most half of a long log. The events of a first commit are one row of the log,
+ * which needs no copy.
  */
 export function foldedSeqAfter({ task, from, hold }: Pick<TaskChange, 'task' | 'from' | 'hold'>): number {
   const { state, seq, foldedSeq } = task;
-  if (terminalStates.has(state)) return !from || seq - foldedSeq >= longLog ? seq : foldedSeq;
+  if (terminalStates.has(state)) return from && seq - foldedSeq >= longLog ? seq : foldedSeq;
   return hold.leaseOwner === undefined && seq - foldedSeq >= Math.max(longLog, foldedSeq) ? seq : foldedSeq;
 }
 
@@ -195,7 +196,8 @@ const insertShape = `
 const updateShape = `
   id uuid, status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json,
   trust_tier smallint, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer,
-  lease_ms integer, due_ms integer, from_seq integer, from_epoch integer, keyed boolean, restated boolean`;
+  lease_ms integer, due_ms integer, from_seq integer, from_epoch integer, keyed boolean, restated boolean,
+  continues boolean`;
 
 function insertTasks(rows: string): string {
   return insertTasksWhere(rows, '');
@@ -271,6 +273,7 @@ function updateTasksWhere(rows: string, condition: string): string {
       folded_seq = coalesce(r.folded_seq, t.folded_seq),
       seq = r.seq,
       memo = coalesce(r.memo, t.memo),
+      lineage = case when r.continues then t.lineage end,
       lease_owner = r.lease_owner,
       lease_epoch = r.lease_epoch,
       lease_until = ${later('r.lease_ms')},
@@ -317,7 +320,7 @@ function insertRow(change: TaskChange): object {
     owner: callerOf(task.principal),
     principal: task.principal,
     depth: task.depth,
-    lineage: task.lineage,
+    lineage: continues(task) ? task.lineage : undefined,
     ...stateColumns(change),
     folded_seq: 0,
     history: [],
@@ -338,10 +341,16 @@ function updateRow(change: TaskChange): object {
     // timestamp.
     restated: events.some(({ body }) => 'statusUpdate' in body),
     keyed: key !== undefined,
+    continues: continues(task),
     ...stateColumns(change),
     ...(task.trustTier !== from!.trustTier && { trust_tier: task.trustTier }),
     ...foldedColumns(change),
   };
+}
+
+/** True when there may be a later run. A task that ended needs no lineage. */
+function continues({ state }: StoredTask): boolean {
+  return !terminalStates.has(state);
 }
 
 function foldedColumns(change: TaskChange): object {
@@ -350,11 +359,22 @@ function foldedColumns(change: TaskChange): object {
   return folded === foldedSeq ? {} : { folded_seq: folded, history, artifacts };
 }
 
-function stateColumns({ task, hold }: TaskChange): object {
+/**
+ * The status message for the row. The log alone has that of a task that ended; but with metadata it is in the row too,
+ * because statements read its members there (`freesItsKey`).
+ */
+function statusMessageColumn(change: TaskChange): Message | undefined {
+  const { state, statusMessage: message, seq } = change.task;
+  const isInLog = terminalStates.has(state) && foldedSeqAfter(change) < seq;
+  return isInLog && !message?.metadata ? undefined : message;
+}
+
+function stateColumns(change: TaskChange): object {
+  const { task, hold } = change;
   return {
     id: task.id,
     status_state: wordOf(task.state),
-    status_message: task.statusMessage,
+    status_message: statusMessageColumn(change),
     status_timestamp: new Date(task.statusAt).toISOString(),
     seq: task.seq,
     memo: task.memo,
@@ -365,8 +385,7 @@ function stateColumns({ task, hold }: TaskChange): object {
   };
 }
 
-function eventRows({ task, from, events }: TaskChange): object[] {
+function eventRows({ task, events }: TaskChange): object[] {
   if (events.length === 0) return [];
-  const row = rowToStore(task, events, from === undefined);
-  return [{ task_id: task.id, ...row, terminal: terminalStates.has(task.state) }];
+  return [{ task_id: task.id, ...rowToStore(task, events), terminal: terminalStates.has(task.state) }];
 }

@@ -55,7 +55,7 @@ export class TaskEntity {
   @Column('integer', { default: 0 })
   depth: number;
 
-  /** Earlier callers in the delegation chain. */
+  /** Earlier callers in the delegation chain, for work that continues; null for a task that has ended. */
   @Column('json', { nullable: true })
   lineage: Lineage | null;
 
@@ -63,6 +63,7 @@ export class TaskEntity {
   @Column('text', { name: 'status_state' })
   statusState: string;
 
+  /** Null for a task that has ended, when its log has the message after `folded_seq` and the message no metadata. */
   @Column('json', { name: 'status_message', nullable: true })
   statusMessage: Message | null;
 
@@ -140,7 +141,7 @@ export class TaskEventEntity {
   @PrimaryColumn('integer', { primaryKeyConstraintName: 'pk_a2a_task_events' })
   seq: number;
 
-  /** A single event, or the list of events from `first_seq` to `seq`, with their messages (stored-event.ts). */
+  /** A single event, or the list of events from `first_seq` to `seq`, as stored-event.ts describes. */
   @Column('json')
   body: EventsRow['body'];
 

@@ -8,7 +8,7 @@ import { Pg } from '../../platform/database/pg.js';
 import type { Artifact, Message, StreamResponse } from '../../protocol/a2a/model.js';
 import { stateOf } from '../../protocol/a2a/states.js';
 import { LongTasks, longLog } from './long-tasks.js';
-import { bodyFromStore, contentAfter, eventsOfRows, type EventsRow, type StoredBody } from './stored-event.js';
+import { completedEvent, contentAfter, eventsOfRows, type EventsRow } from './stored-event.js';
 import { type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /** The large members of a task. One that is not selected may be empty or incomplete. */
@@ -18,11 +18,18 @@ export interface TaskSelection {
   readonly statusMessage: boolean;
 }
 
-const unfoldedLog = `case when t.folded_seq < t.seq then (
+/** SQL of the rows of a log, as JSON, when the row of the task lacks them. */
+function logWhere(isLacking: string, rows: string): string {
+  return `case when ${isLacking} then (
       select json_agg(json_build_object('first_seq', e.first_seq, 'seq', e.seq, 'body', e.body) order by e.seq)
       from a2a_task_events e
-      where e.task_id = t.id and e.seq > t.folded_seq
+      where e.task_id = t.id and ${rows}
     ) end`;
+}
+
+const unfoldedLog = logWhere('t.folded_seq < t.seq', 'e.seq > t.folded_seq');
+/** The end of a task, which has its status message when the row has none (`statusMessageColumn`). */
+const endOfLog = logWhere('t.folded_seq < t.seq and t.status_message is null', 'e.terminal');
 
 /**
  * SQL of the columns of a task that make a StoredTask, with the part of its log that its row does not hold.
@@ -33,12 +40,13 @@ export function taskColumns(
   content = (column: string): string => column,
 ): string {
   const isWhole = !artifacts && !history;
+  const log = isWhole ? (statusMessage ? endOfLog : 'null::json') : unfoldedLog;
   return `
     t.id, t.org_id, t.agent_id, t.agent_name, t.context_id, t.principal, t.depth, t.lineage,
     t.status_state, ${statusMessage ? 't.status_message' : 'null::json as status_message'}, t.status_timestamp,
     ${content(history ? 't.history' : `'[]'::json`)} as history,
     ${content(artifacts ? 't.artifacts' : `'[]'::json`)} as artifacts,
-    ${content(isWhole ? 'null::json' : unfoldedLog)} as log, ${isWhole ? 't.seq as folded_seq' : 't.folded_seq'},
+    ${content(log)} as log, ${isWhole ? 't.seq as folded_seq' : 't.folded_seq'},
     t.metadata, t.trust_tier, t.seq, t.memo, t.lease_epoch`;
 }
 
@@ -81,6 +89,10 @@ export type ClaimedRow = TaskRow | (Omit<TaskRow, 'history'> & { history: null }
 
 interface TaskEventsRow extends EventsRow {
   readonly task_id: string;
+}
+
+interface EventsOfContext extends EventsRow {
+  readonly context_id: string;
 }
 
 /** Most rows in one read of a log; a reader asks again for more. */
@@ -131,43 +143,51 @@ export class TaskStore {
 
   /** Events of a task after a number, in order, of at most `rowsPerRead` rows and `maxReadBytes`. */
   async eventsAfter(id: string, after: number): Promise<NumberedEvent[]> {
-    const rows = await this.pg.rows<EventsRow>(
+    const rows = await this.pg.rows<EventsOfContext>(
       'task-events-after',
       firstOf(
         `
-        select first_seq, seq, body
-        from a2a_task_events
-        where task_id = :id and seq > :after
-        order by seq
+        select e.first_seq, e.seq, e.body, t.context_id
+        from a2a_task_events e
+        join a2a_tasks t on t.id = e.task_id
+        where e.task_id = :id and e.seq > :after
+        order by e.seq
         limit ${rowsPerRead}`,
         'seq',
         ['body'],
       ),
       { id, after },
     );
-    return this.restore(id, eventsOfRows(rows, { after }));
+    return this.completed(id, rows, { after });
   }
 
   /** Events of a task with numbers above `after`, up to and including `until`, in order. */
   async eventsBetween(id: string, after: number, until: number): Promise<StreamResponse[]> {
-    const rows = await this.pg.rows<EventsRow>(
+    const rows = await this.pg.rows<EventsOfContext>(
       'task-events-between',
       `
-      select first_seq, seq, body
-      from a2a_task_events
-      where task_id = :id and seq > :after and seq <= ${lastRowOf(':id', ':until')}
-      order by seq`,
+      select e.first_seq, e.seq, e.body, t.context_id
+      from a2a_task_events e
+      join a2a_tasks t on t.id = e.task_id
+      where e.task_id = :id and e.seq > :after and e.seq <= ${lastRowOf(':id', ':until')}
+      order by e.seq`,
       { id, after, until },
     );
-    return (await this.restore(id, eventsOfRows(rows, { after, until }))).map(({ body }) => body);
+    return (await this.completed(id, rows, { after, until })).map(({ body }) => body);
   }
 
-  /** Completes stored events of one log. Reads the task when one refers to it for its content. */
-  private async restore(id: string, events: readonly { seq: number; body: StoredBody }[]): Promise<NumberedEvent[]> {
-    const task = events.some(({ body }) => 'besideTask' in body) ? await this.find(id) : undefined;
-    return events.flatMap(({ seq, body: stored }) => {
-      const body = bodyFromStore(task, stored);
-      return body ? [{ seq, body }] : [];
+  /** The events of rows of one log, for readers. Reads the task when one refers to it for its content. */
+  private async completed(
+    id: string,
+    rows: readonly EventsOfContext[],
+    range: { after: number; until?: number },
+  ): Promise<NumberedEvent[]> {
+    if (rows.length === 0) return [];
+    const events = eventsOfRows({ id: id as TaskId, contextId: rows[0]!.context_id }, rows, range);
+    const task = events.some((event) => 'besideTask' in event) ? await this.find(id) : undefined;
+    return events.flatMap((event) => {
+      const done = completedEvent(task, event);
+      return done ? [{ seq: done.seq, body: done.body }] : [];
     });
   }
 
@@ -335,21 +355,20 @@ function lastRowOf(id: string, event: string): string {
 }
 
 function taskOf(row: TaskRow, log: readonly EventsRow[] = row.log ?? []): StoredTask {
-  const content = contentAfter(
-    row,
-    eventsOfRows(log).map(({ body }) => body),
-  );
+  const { id, context_id: contextId, history, artifacts, status_message: said } = row;
+  const inRow = { history, artifacts, statusMessage: said ?? undefined };
+  const { statusMessage, ...content } = contentAfter(inRow, eventsOfRows({ id, contextId }, log));
   return {
-    id: row.id,
+    id,
     orgId: row.org_id,
     agentId: row.agent_id,
     agentName: row.agent_name,
-    contextId: row.context_id,
+    contextId,
     principal: row.principal,
     depth: row.depth,
     ...(row.lineage && { lineage: row.lineage }),
     state: stateOf(row.status_state),
-    ...(row.status_message && { statusMessage: row.status_message }),
+    ...(statusMessage && { statusMessage }),
     statusAt: row.status_timestamp.getTime(),
     ...content,
     foldedSeq: row.folded_seq,

@@ -1,5 +1,5 @@
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
-import { eventRows } from '../../support/gateway/event-rows.js';
+import { readEvents } from '../../support/gateway/event-rows.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import {
@@ -26,12 +26,10 @@ describe('remote agents with answers that the database cannot store', () => {
   });
 
   const sends = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'send').length;
-  const row = async (id: string) =>
-    (
-      await gateway.sql('select status_state as state, status_message as said, crashes from a2a_tasks where id = $1', [
-        id,
-      ])
-    )[0]!;
+  const row = async (id: string) => {
+    const [task] = await gateway.sql('select status_state as state, crashes from a2a_tasks where id = $1', [id]);
+    return { ...task, said: (await readEvents(gateway.sql, id)).at(-1).statusUpdate?.status.message };
+  };
   const ended = (id: string) =>
     eventually(
       () => row(id),
@@ -281,9 +279,8 @@ describe('remote agents with answers that the database cannot store', () => {
       const { taskId, state } = result.structuredContent;
       expect(state).toBe('working');
       expect(JSON.stringify(agent.requests[0]!.json)).toContain(JSON.stringify({ word }));
-      const opened = `select body -> 'task' -> 'history' as history from ${eventRows} where task_id = $1 and seq = 1`;
-      const [{ history }] = await gateway.sql(opened, [taskId]);
-      expect(history[0].parts).toEqual([{ data: { word: word === '\ud800' ? '\ufffd' : 'a\ufffdb' } }]);
+      const [opened] = await readEvents(gateway.sql, taskId);
+      expect(opened.task.history[0].parts).toEqual([{ data: { word: word === '\ud800' ? '\ufffd' : 'a\ufffdb' } }]);
     },
   );
 

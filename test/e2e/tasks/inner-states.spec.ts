@@ -1,4 +1,5 @@
 import { publish, rpc, rpcStream, userMessage } from '../../support/clients/a2a.js';
+import { readEvents } from '../../support/gateway/event-rows.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
@@ -74,7 +75,17 @@ describe('what a task is inside', () => {
          where t.id = $1`,
         [task.id],
       );
-    const [row] = await eventually(read, (rows) => rows.length === 1);
+    const [inTable] = await eventually(read, (rows) => rows.length === 1);
+    // The content is in the log of the task.
+    const [opened, , { artifactUpdate }, { statusUpdate }] = await readEvents(gateway.sql, task.id);
+    expect(inTable).toMatchObject({ status_message: null, history: [], artifacts: [] });
+    const { history } = opened.task;
+    const row = {
+      ...inTable,
+      status_message: statusUpdate.status.message,
+      history,
+      artifacts: [artifactUpdate.artifact],
+    };
     expect(row).toMatchObject({
       id: task.id,
       context_id: 'c-1',

@@ -4,7 +4,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import type { GatewayProcess } from '../../support/gateway/process.js';
 import { startStubAgent } from '../../support/stubs/stub-agent.js';
 import { asyncTask, data } from '../../support/stubs/stub-behaviours.js';
-import { eventRows, tasksWithText } from '../../support/gateway/event-rows.js';
+import { eventRows, readEvents, tasksWithText } from '../../support/gateway/event-rows.js';
 
 /** Tests two API processes and a worker on one database; each may be killed. */
 describe('several processes', () => {
@@ -45,8 +45,11 @@ describe('several processes', () => {
     });
   const stateOf = async (id: string): Promise<string> =>
     (await home.sql('select status_state from a2a_tasks where id = $1', [id]))[0]?.status_state;
-  const log = (id: string) =>
-    home.sql(`select seq, terminal, body from ${eventRows} where task_id = $1 order by seq`, [id]);
+  const log = async (id: string) => {
+    const rows = await home.sql(`select seq, terminal from ${eventRows} where task_id = $1 order by seq`, [id]);
+    const bodies = await readEvents(home.sql, id);
+    return rows.map((row, index) => ({ ...row, body: bodies[index] }));
+  };
   const text = 'the quick brown fox jumps over the lazy dog';
 
   it('a subscriber on B gets every event of a task that runs on A, in order, to the end', async () => {

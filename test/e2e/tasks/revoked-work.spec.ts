@@ -1,4 +1,5 @@
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { readEvents } from '../../support/gateway/event-rows.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { closeRemotes, quick, startRemote } from '../../support/clients/remote-work.js';
@@ -18,8 +19,8 @@ describe('X3.2, abuse 17: work of a sender that lost access before it began', ()
   });
 
   const stateOf = async (id: string): Promise<{ state: string; said: string }> => {
-    const [row] = await home.sql('select status_state, status_message from a2a_tasks where id = $1', [id]);
-    return { state: row.status_state, said: JSON.stringify(row.status_message) };
+    const [row] = await home.sql('select status_state from a2a_tasks where id = $1', [id]);
+    return { state: row.status_state, said: JSON.stringify((await readEvents(home.sql, id)).at(-1)) };
   };
   const rejected = async (id: string): Promise<void> => {
     const { said } = await eventually(

@@ -25,7 +25,7 @@ describe('tasks of a published agent', () => {
       history: [{ role: 'ROLE_USER', parts: [{ text: 'hello' }], taskId: task.id, contextId: task.contextId }],
     });
     expect(await rpc(gateway, 'GetTask', { id: task.id })).toEqual(task);
-    const events = await gateway.sql(`select seq, terminal, body from ${eventRows} where task_id = $1 order by seq`, [
+    const events = await gateway.sql(`select seq, terminal from ${eventRows} where task_id = $1 order by seq`, [
       task.id,
     ]);
     expect(events.map(({ seq, terminal }) => [seq, terminal])).toEqual([

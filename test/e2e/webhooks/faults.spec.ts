@@ -2,7 +2,7 @@ import { publish, rpc, rpcError, userMessage } from '../../support/clients/a2a.j
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { hurry, startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
-import { eventRows } from '../../support/gateway/event-rows.js';
+import { readEvents } from '../../support/gateway/event-rows.js';
 
 const stateOf = ({ body }: { body: any }): string | undefined => body.statusUpdate?.status.state;
 const deliveries = (gateway: TestGateway, taskId: string) =>
@@ -101,13 +101,9 @@ describe('webhooks of processes that start and stop', () => {
       );
       const hurrying = setInterval(() => void hurry(first), 25);
       await allOver(first, taskId, 42).finally(() => clearInterval(hurrying));
-      const events = await first.sql(`select body from ${eventRows} where task_id = $1 and seq > 1 order by seq`, [
-        taskId,
-      ]);
+      const [, ...events] = await readEvents(first.sql, taskId);
       const texts = sink.received.map(({ text }) => text);
-      expect(texts.filter((text, index) => text !== texts[index - 1]).map((text) => JSON.parse(text))).toEqual(
-        events.map(({ body }) => body),
-      );
+      expect(texts.filter((text, index) => text !== texts[index - 1]).map((text) => JSON.parse(text))).toEqual(events);
       expect(texts).toHaveLength(events.length + 2);
       expect(sink.mostAtOnce()).toBe(1);
     } finally {

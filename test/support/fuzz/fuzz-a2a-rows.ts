@@ -1,20 +1,15 @@
 import { foldArtifacts } from '../../../src/protocol/a2a/artifacts.js';
-import type { Artifact, Message, StreamResponse } from '../../../src/protocol/a2a/model.js';
+import type { Artifact, StreamResponse } from '../../../src/protocol/a2a/model.js';
 import { terminalStates, wordOf } from '../../../src/protocol/a2a/states.js';
-import { bodyFromStore, type StoredBody } from '../../../src/tasks/storage/stored-event.js';
-import type { StoredTask } from '../../../src/tasks/task.types.js';
 import type { TestGateway } from '../gateway/gateway.js';
-import { eventRows } from '../gateway/event-rows.js';
+import { eventRows, readLogs } from '../gateway/event-rows.js';
 
 interface TaskRow {
   readonly id: string;
   readonly agent_name: string;
-  readonly context_id: string;
   readonly status_state: string;
   readonly seq: number;
   readonly folded_seq: number;
-  readonly history: Message[];
-  readonly status_message: Message | null;
   readonly artifacts: Artifact[];
   readonly held: boolean;
   readonly due: boolean;
@@ -35,18 +30,19 @@ const ended = new Set([...terminalStates].map(wordOf) as string[]);
  */
 export async function rowComplaints(gateway: TestGateway, open: readonly string[]): Promise<string[]> {
   const tasks = await gateway.sql<TaskRow>(
-    `select id, agent_name, context_id, status_state, seq, folded_seq, history, status_message, artifacts,
+    `select id, agent_name, status_state, seq, folded_seq, artifacts,
        lease_owner is not null as held, next_at is not null as due from a2a_tasks`,
   );
-  const events = await gateway.sql<EventRow & { body: StoredBody }>(
-    `select task_id, seq, body, terminal from ${eventRows} order by task_id, seq`,
+  const events = await gateway.sql<Omit<EventRow, 'body'>>(
+    `select task_id, seq, terminal from ${eventRows} order by task_id, seq`,
   );
+  const bodies = await readLogs(gateway.sql);
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const logs = new Map<string, EventRow[]>(tasks.map(({ id }) => [id, []]));
   const complaints: string[] = [];
   for (const event of events) {
     const task = byId.get(event.task_id);
-    if (task) logs.get(task.id)!.push({ ...event, body: bodyFromStore(storedOf(task), event.body)! });
+    if (task) logs.get(task.id)!.push({ ...event, body: bodies.get(task.id)![event.seq - 1]!.body });
     else complaints.push(`event ${event.seq} belongs to no task ${event.task_id}`);
   }
   for (const task of tasks)
@@ -78,11 +74,6 @@ function taskComplaints(task: TaskRow, log: readonly EventRow[], open: readonly 
     ...(rests && (task.held || task.due) ? ['at rest, but leased or due'] : []),
     ...(isEnded && task.seq - task.folded_seq > 15 ? ['ended with a long log, but not folded'] : []),
   ];
-}
-
-/** Returns the members of the task that its events refer to. */
-function storedOf({ id, context_id: contextId, history, status_message: message, artifacts }: TaskRow): StoredTask {
-  return { id, contextId, history, statusMessage: message ?? undefined, artifacts } as unknown as StoredTask;
 }
 
 function statusIn(body: StreamResponse): string | undefined {

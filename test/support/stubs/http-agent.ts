@@ -3,7 +3,7 @@ import { publish, rpc, userMessage } from '../clients/a2a.js';
 import { eventually } from '../gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.js';
 import { HttpService, type ServiceCall } from './http-service.js';
-import { eventRows } from '../gateway/event-rows.js';
+import { readEvents } from '../gateway/event-rows.js';
 
 /**
  * A gateway with the agents `svc` and `other`. Their executor is an HTTP service that accepts every call with 202 and
@@ -86,8 +86,7 @@ export class HttpAgent {
     return this.gateway.call('POST', new URL(body.callbackUrl).pathname, event, token);
   }
 
-  async eventsOf(id: string): Promise<any[]> {
-    const rows = await this.gateway.sql(`select body from ${eventRows} where task_id = $1 order by seq`, [id]);
-    return rows.map(({ body }) => body);
+  eventsOf(id: string): Promise<any[]> {
+    return readEvents(this.gateway.sql, id);
   }
 }
