@@ -122,6 +122,20 @@ describe('the rows of a task that ended', () => {
     expect(rows[0].log - answer.length).toBeLessThanOrEqual(480);
   });
 
+  it('are read by a statement that is not planned each time', async () => {
+    const { id } = await ends[0]![1]();
+    const one = new pg.Pool({ connectionString: database.url, max: 1 });
+    try {
+      for (let n = 0; n < 10; n++) await new TaskStore(new Pg(one)).find(id);
+      const { rows } = await one.query(
+        `select custom_plans::int as planned from pg_prepared_statements where statement like '%a2a_tasks%'`,
+      );
+      expect(rows).toEqual([{ planned: 5 }]);
+    } finally {
+      await one.end();
+    }
+  });
+
   describe('of an earlier version', () => {
     /** Stores a task, then puts the content into its rows as an earlier version did. */
     async function storeAsBefore(bodies: (events: readonly NumberedEvent[]) => object[], inRow: Partial<StoredTask>) {

@@ -272,20 +272,21 @@ export class TaskStore {
     const found = await this.findUnchanged(ids);
     const others = ids.filter((id) => !found.has(id));
     if (others.length > 0) {
-      const rows = await this.pg.rows<TaskRow>(
-        'tasks-by-id',
-        `
-        select ${taskColumns()}
-        from a2a_tasks t
-        where t.id = any(:ids::uuid[])`,
-        { ids: others },
-      );
+      const rows = await this.readRows(others);
       for (const task of await this.fold(rows)) {
         this.longTasks.keep(task);
         found.set(task.id, task);
       }
     }
     return ids.map((id) => found.get(id));
+  }
+
+  /** PostgreSQL plans a statement with an array anew each time, which takes longer than to read one task. */
+  private readRows(ids: readonly string[]): Promise<TaskRow[]> {
+    const select = `select ${taskColumns()} from a2a_tasks t`;
+    return ids.length === 1
+      ? this.pg.rows<TaskRow>('tasks-by-id:one', `${select} where t.id = :id`, { id: ids[0] })
+      : this.pg.rows<TaskRow>('tasks-by-id', `${select} where t.id = any(:ids::uuid[])`, { ids });
   }
 
   /** Those of the remembered tasks that have no newer event, with the members that change without one. */
