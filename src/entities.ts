@@ -1,6 +1,7 @@
 import {
   AuditAnchorEntity,
   AuditSubjectKeyEntity,
+  AuditTimestampEntity,
   AuditChainEntity,
   AuditCheckpointEntity,
   AuditEventEntity,
@@ -51,6 +52,7 @@ export const entities = [
   AuditPendingEntity,
   AuditCheckpointEntity,
   AuditAnchorEntity,
+  AuditTimestampEntity,
   AuditSubjectKeyEntity,
   SigningKeyEntity,
   ApprovalEntity,

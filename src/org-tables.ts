@@ -59,6 +59,7 @@ export const orgTables: readonly OrgTable[] = [
   { table: 'audit_chain', kind: 'audit-link', outlivesOrg: true },
   { table: 'audit_checkpoints', kind: 'audit-checkpoint', outlivesOrg: true },
   { table: 'audit_anchors', outlivesOrg: true },
+  { table: 'audit_timestamps', kind: 'audit-timestamp', outlivesOrg: true },
   { table: 'audit_pending', outlivesOrg: true },
   { table: 'audit_subject_keys', outlivesOrg: true, withheld: ['sealed'] },
 ];

@@ -183,7 +183,7 @@ export class AuditCheckpointStore {
     return rows.length > 0;
   }
 
-  /** Drops the start of a chain: events up to a sequence and checkpoints up to a number. */
+  /** Drops the start of a chain: events up to a sequence, and checkpoints with their timestamps up to a number. */
   async dropPrefix(client: PoolClient, org: OrgId, sequence: number, removedTo: number): Promise<void> {
     await client.query(`set local rialto.audit_cut = 'on'`);
     await client.query(
@@ -193,6 +193,9 @@ export class AuditCheckpointStore {
         where org_id = :org and (number = 0 and sequence <= :sequence or number > 0 and number <= :removedTo)`,
         { org, sequence, removedTo },
       ),
+    );
+    await client.query(
+      positional('delete from audit_timestamps where org_id = :org and number <= :removedTo', { org, removedTo }),
     );
     await client.query(
       positional(

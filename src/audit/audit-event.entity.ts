@@ -120,7 +120,7 @@ export class AuditAnchorEntity {
   @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_anchors' })
   orgId: OrgId;
 
-  /** Kind of the anchor: `file` or `url`. */
+  /** Kind of the anchor: `file`, `url` or `timestamp`. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_audit_anchors' })
   sink: string;
 
@@ -129,6 +129,20 @@ export class AuditAnchorEntity {
 
   @Column('timestamptz', { default: () => 'now()' })
   at: Date;
+}
+
+/** The timestamp of a checkpoint by an outside authority (RFC 3161). Rows are only inserted, as checkpoints are. */
+@Entity('audit_timestamps')
+export class AuditTimestampEntity {
+  @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_timestamps' })
+  orgId: OrgId;
+
+  @PrimaryColumn('bigint', { primaryKeyConstraintName: 'pk_audit_timestamps' })
+  number: string;
+
+  /** TimeStampToken of the line of the checkpoint, in DER. */
+  @Column('bytea')
+  der: Buffer;
 }
 
 /** A key that seals the personal facts of one subject. Its deletion makes them unreadable. */

@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
 import type { Settings } from '../platform/config/settings.js';
@@ -11,6 +12,8 @@ import { AuditVerificationService } from './audit-verification.service.js';
 import type { Verification } from './audit.types.js';
 import { ChainWalk } from './chain-walk.js';
 import { ExportedAudit } from './export/exported-audit.js';
+import { AuditTimestampStore } from './timestamps/audit-timestamp.store.js';
+import { verifyTimestamps, type StampedOrg, type TimestampSource } from './timestamps/timestamp-walk.js';
 
 type Verdict = Verification['verdict'];
 
@@ -21,6 +24,8 @@ export interface OrgReport extends Verification {
   readonly slug: string | null;
   /** Undefined when no anchor was given, or it has no checkpoint of the org. */
   readonly anchor?: AnchoredOrg;
+  /** Undefined when no checkpoint has a timestamp. */
+  readonly timestamps?: StampedOrg;
 }
 
 /** Result of the inspection of all orgs. */
@@ -38,6 +43,7 @@ interface Inspected {
   orgs(): Promise<{ id: OrgId; slug: string | null }[]>;
   verify(org: OrgId): Promise<Verification>;
   readonly checkpoints: ComparedCheckpoints;
+  readonly timestamps: TimestampSource;
   readonly check: SignatureCheck;
   readonly doubts: readonly string[];
 }
@@ -57,7 +63,9 @@ export class AuditInspectionService {
     const verification = new AuditVerificationService(events, checkpoints, keys);
     const check = keys.verifier(trusted);
     const verify = (org: OrgId): Promise<Verification> => verification.verify(org, Infinity, check);
-    return new AuditInspectionService({ orgs: () => events.orgs(), verify, checkpoints, check, doubts: [] });
+    const timestamps = new AuditTimestampStore(pg);
+    const orgs = () => events.orgs();
+    return new AuditInspectionService({ orgs, verify, checkpoints, timestamps, check, doubts: [] });
   }
 
   /**
@@ -68,6 +76,7 @@ export class AuditInspectionService {
     file: string,
     trusted?: readonly PublicJwk[],
     anchor?: AsyncIterable<string>,
+    authorities?: readonly X509Certificate[],
   ): Promise<AuditReport> {
     const exported = await ExportedAudit.open(file);
     try {
@@ -76,8 +85,9 @@ export class AuditInspectionService {
       const orgs = () => Promise.resolve([{ id: orgId, slug }]);
       const verify = async (org: OrgId): Promise<Verification> =>
         new ChainWalk({ org, upTo: Infinity, cut: await exported.newestCut() }, exported, exported, check).verify();
-      const inspected = { orgs, verify, checkpoints: exported, check, doubts: exported.doubts };
-      return await new AuditInspectionService(inspected).report(orgId, anchor);
+      const { doubts } = exported;
+      const inspected = { orgs, verify, checkpoints: exported, timestamps: exported, check, doubts };
+      return await new AuditInspectionService(inspected).report(orgId, anchor, authorities);
     } finally {
       await exported.close();
     }
@@ -90,24 +100,30 @@ export class AuditInspectionService {
   }
 
   /**
-   * Verifies one or all orgs and compares them with the lines of an anchor. Throws `unavailable` when no signing key
-   * can be opened.
+   * Verifies one or all orgs with their timestamps, and compares them with the lines of an anchor. With `authorities`,
+   * a timestamp has to be of one of them. Throws `unavailable` when no signing key can be opened.
    */
-  async report(only?: OrgId, anchor?: AsyncIterable<string>): Promise<AuditReport> {
-    const { checkpoints, check } = this.inspected;
+  async report(
+    only?: OrgId,
+    anchor?: AsyncIterable<string>,
+    authorities?: readonly X509Certificate[],
+  ): Promise<AuditReport> {
+    const { checkpoints, timestamps, check } = this.inspected;
     const compared = anchor && (await new AnchorComparison(checkpoints, check).compareLines(anchor, only));
     const known = new Map((await this.inspected.orgs()).map(({ id, slug }) => [id, slug]));
     const ids = only === undefined ? new Set([...known.keys(), ...(compared?.orgs.keys() ?? [])]) : [only];
     const orgs: OrgReport[] = [];
     for (const orgId of ids) {
-      const verified = await this.inspected.verify(orgId);
-      orgs.push({ orgId, slug: known.get(orgId) ?? null, ...against(verified, compared?.orgs.get(orgId)) });
+      const verified = against(await this.inspected.verify(orgId), compared?.orgs.get(orgId));
+      const stamped = await verifyTimestamps(timestamps, orgId, authorities);
+      orgs.push({ orgId, slug: known.get(orgId) ?? null, ...withTimestamps(verified, stamped) });
     }
     const doubts = [...this.inspected.doubts, ...(compared?.unusable.shown ?? [])];
     const more = (compared?.unusable.count ?? 0) - (compared?.unusable.shown.length ?? 0);
     if (more > 0) doubts.push(`and ${more} more`);
     if (compared?.orgs.size === 0 && compared.unusable.count === 0)
       doubts.push('the anchor has no checkpoint to compare with');
+    if (authorities && !orgs.some((org) => org.timestamps)) doubts.push('no checkpoint has a timestamp');
     const all: Verdict[] = [...orgs.map(({ verdict }) => verdict), ...doubts.map(() => 'unverifiable' as const)];
     return { verdict: worst(all), orgs, doubts, unreadable: compared?.unreadable ?? 0 };
   }
@@ -121,6 +137,19 @@ function against(verified: Verification, anchor: AnchoredOrg | undefined): Verif
   const brokenAt = Math.min(first, verified.brokenAt ?? Infinity);
   const reason = verified.verdict === 'changed' ? verified.reason : anchor.reason;
   return { ...verified, valid: false, verdict: 'changed', brokenAt, reason, anchor };
+}
+
+/** Adds the timestamps of an org. Their fault counts unless the verdict is already as bad. */
+function withTimestamps<Found extends Verification>(
+  verified: Found,
+  timestamps: StampedOrg | undefined,
+): Found & { timestamps?: StampedOrg } {
+  if (!timestamps) return verified;
+  const { fault } = timestamps;
+  if (!fault || worst([verified.verdict, fault.verdict]) === verified.verdict) return { ...verified, timestamps };
+  const { verdict, reason, sequence } = fault;
+  const brokenAt = verdict === 'changed' ? sequence : null;
+  return { ...verified, valid: false, verdict, reason, brokenAt, timestamps };
 }
 
 function worst(verdicts: readonly Verdict[]): Verdict {

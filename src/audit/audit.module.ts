@@ -21,6 +21,7 @@ import { ErasureService } from './personal/erasure.service.js';
 import { PersonalReader } from './personal/personal-reader.js';
 import { SubjectKeyStore } from './personal/subject-key.store.js';
 import { SubjectKeys } from './personal/subject-keys.js';
+import { AuditTimestampStore } from './timestamps/audit-timestamp.store.js';
 
 /** Module 4: an append-only, chained record of every act. */
 @Module({
@@ -34,6 +35,7 @@ import { SubjectKeys } from './personal/subject-keys.js';
     AuditEventStore,
     AuditCheckpointStore,
     AuditAnchorStore,
+    AuditTimestampStore,
     AuditCheckpoints,
     AuditAnchor,
     AuditSealer,

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { createReadStream, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { AuditInspectionService, type AuditReport, type OrgReport } from '../audit/audit-inspection.service.js';
@@ -10,6 +11,7 @@ export interface AuditOptions {
   readonly org?: string;
   readonly against?: string;
   readonly jwks?: string;
+  readonly tsaCa?: string;
   readonly json?: boolean;
 }
 
@@ -25,40 +27,46 @@ export async function verifyAudit(env: Env, file: string | undefined, options: A
   const report = file === undefined ? await reportOfDatabase(env, options) : await reportOfExport(file, options);
   print(json ? JSON.stringify(report, null, 2) : table([head, ...report.orgs.map(cellsOf)]));
   for (const doubt of report.doubts) note(doubt);
+  if (report.orgs.some(({ timestamps }) => timestamps?.isAuthorityChecked === false))
+    note('the timestamps may be of any authority; --tsa-ca FILE names the certificates of those that you trust');
   if (report.unreadable > 0) note(`${report.unreadable} lines of the anchor are not checkpoints`);
   const failure = failureOf(report);
   if (failure) throw failure;
 }
 
-async function reportOfDatabase(env: Env, { org, against, jwks }: AuditOptions): Promise<AuditReport> {
+async function reportOfDatabase(env: Env, { org, against, jwks, tsaCa }: AuditOptions): Promise<AuditReport> {
   const trusted = jwks === undefined ? [] : readJwks(jwks);
+  const authorities = tsaCa === undefined ? undefined : readCertificates(tsaCa);
   return withDatabase(env, async (dataSource, settings) => {
     const inspection = AuditInspectionService.open(dataSource, settings, trusted);
     const only = org === undefined ? undefined : await inspection.findOrg(org);
     if (org !== undefined && only === undefined) throw new CommandError(`there is no org "${org}"`);
-    return inspection.report(only, against === undefined ? undefined : readLines(against));
+    return inspection.report(only, against === undefined ? undefined : readLines(against), authorities);
   });
 }
 
 /** Verifies an export. It reads no setting and opens no connection. */
-async function reportOfExport(file: string, { org, against, jwks }: AuditOptions): Promise<AuditReport> {
+async function reportOfExport(file: string, { org, against, jwks, tsaCa }: AuditOptions): Promise<AuditReport> {
   if (org !== undefined) throw new CommandError('--org is for the database; an export has one org');
   const trusted = jwks === undefined ? undefined : readJwks(jwks);
   if (!trusted) note('the public keys are those of the export; --jwks FILE trusts only keys that you stored before');
   const anchor = against === undefined ? undefined : readLines(against);
-  return AuditInspectionService.reportOfExport(file, trusted, anchor).catch((error: unknown) => {
+  const authorities = tsaCa === undefined ? undefined : readCertificates(tsaCa);
+  return AuditInspectionService.reportOfExport(file, trusted, anchor, authorities).catch((error: unknown) => {
     throw error instanceof Error && 'code' in error && 'syscall' in error
       ? unreadable('the export', file, error)
       : error;
   });
 }
 
-const head = ['ORG', 'VERDICT', 'EVENTS', 'CHECKPOINT', 'ANCHORED', 'BROKEN AT', 'REASON'];
+const head = ['ORG', 'VERDICT', 'EVENTS', 'CHECKPOINT', 'ANCHORED', 'STAMPED', 'BROKEN AT', 'REASON'];
 
 function cellsOf({ slug, orgId, verdict, eventCount, lastCheckpoint, ...more }: OrgReport): string[] {
-  const { anchor, brokenAt, reason = '' } = more;
+  const { anchor, timestamps, brokenAt, reason = '' } = more;
   const anchored = anchor ? `${anchor.checked} up to ${anchor.lastNumber} of ${anchor.lastAt}` : '-';
-  const numbers = [eventCount, lastCheckpoint, anchored, brokenAt].map((cell) => String(cell ?? '-'));
+  const { checked, lastNumber, lastAt = null } = timestamps ?? {};
+  const stamped = lastAt && `${checked} up to ${lastNumber} at ${lastAt}`;
+  const numbers = [eventCount, lastCheckpoint, anchored, stamped, brokenAt].map((cell) => String(cell ?? '-'));
   return [slug ?? orgId, verdict, ...numbers, reason];
 }
 
@@ -84,6 +92,17 @@ function readJwks(file: string): PublicJwk[] {
     return Jwks.parse(JSON.parse(readFileSync(file, 'utf8'))).keys;
   } catch (error) {
     throw unreadable('--jwks', file, error);
+  }
+}
+
+/** Reads the certificates of a PEM file. */
+function readCertificates(file: string): X509Certificate[] {
+  try {
+    const blocks = readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+    if (!blocks) throw new Error('the file has no certificate');
+    return blocks.map((pem) => new X509Certificate(pem));
+  } catch (error) {
+    throw unreadable('--tsa-ca', file, error);
   }
 }
 

@@ -20,6 +20,7 @@ const secrets: ReadonlySet<EnvironmentName> = new Set([
   'RIALTO_ENCRYPTION_KEY_OTHER',
   'RIALTO_ADMIN_PASSWORD',
   'RIALTO_AUDIT_ANCHOR_URL',
+  'RIALTO_AUDIT_TIMESTAMP_URL',
 ] as const);
 const mayBeFiles: ReadonlySet<string> = new Set(secretSettings);
 

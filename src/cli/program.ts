@@ -94,6 +94,10 @@ function addAudit(program: Command, env: Env): void {
       '--jwks <file>',
       'trust the public keys of this JWKS: beside those of the database, in place of those of an export',
     )
+    .option(
+      '--tsa-ca <file>',
+      'certificates (PEM) of the time-stamping authorities that are trusted; without it, any authority is accepted',
+    )
     .option('--json', 'for programs')
     .action(async (file: string | undefined, options: AuditOptions) =>
       (await import('./audit.js')).verifyAudit(env, file, options),

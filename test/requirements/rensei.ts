@@ -87,7 +87,7 @@ export const rensei = {
   'RE-83': done('src', 'the audit chain is gapless and recomputable'),
   'RE-84': done('src', 'tampering is found at its sequence'),
   'RE-85': done('src', 'checkpoints verify with public keys alone'),
-  'RE-86': planned('src', 'hardening', 'export verifies offline'),
+  'RE-86': done('src', 'export verifies offline'),
   'RE-87': done('src', 'audit events are paged by filters'),
   'RE-88': done('seed', 'tools register on an MCP server, twice without harm'),
   'RE-89': done('seed', "the remote's own error is passed on"),

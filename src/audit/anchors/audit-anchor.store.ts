@@ -10,8 +10,8 @@ import type { AnchoredCheckpoint } from '../checkpoint.js';
 
 const perOrg = 50;
 const perPage = 500;
-/** SQL for the checkpoints of an org that an anchor has not stored yet, in order. */
-const notTaken = `
+/** SQL for the checkpoints of each org that an anchor has not taken yet: the first ones, or the newest one. */
+const notTaken = (which: 'first' | 'newest'): string => `
       from orgs o
       cross join lateral (
         select *
@@ -19,8 +19,7 @@ const notTaken = `
         where c.org_id = o.id and c.number > coalesce((
           select a.number from audit_anchors a where a.org_id = o.id and a.sink = :sink
         ), 0)
-        order by c.number
-        limit ${perOrg}
+        ${which === 'first' ? `order by c.number limit ${perOrg}` : 'order by c.number desc limit 1'}
       ) p`;
 
 /** Stores the last checkpoint of each org that each anchor took. */
@@ -28,12 +27,17 @@ const notTaken = `
 export class AuditAnchorStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Returns a page of the checkpoints that an anchor has not taken, for each org in order of their numbers. */
+  /**
+   * Returns a page of the checkpoints that an anchor has not taken, for each org in order of their numbers. Of those
+   * without a timestamp it returns the newest one of each org, which covers the others: each checkpoint contains the
+   * hash of the one before it. An authority that was away, or is new, then gets one request for each org.
+   */
   async due(sink: AnchorKind, without: readonly OrgId[]): Promise<AnchoredCheckpoint[]> {
+    const which = sink === 'timestamp' ? 'newest' : 'first';
     const rows = await this.pg.rows<CheckpointRow>(
-      'audit-anchor-due',
+      `audit-anchor-due-${which}`,
       `
-      select ${checkpointColumns}${notTaken}
+      select ${checkpointColumns}${notTaken(which)}
       where o.id <> all(:without::uuid[])
       limit ${perPage}`,
       { sink, without },
@@ -73,7 +77,7 @@ export class AuditAnchorStore {
       'audit-anchor-waits',
       `
       select count(*)::int as count, coalesce(extract(epoch from now() - min(at)), 0)::float8 as "lagSeconds"
-      from (select p.at${notTaken} limit ${mostCounted}) due`,
+      from (select p.at${notTaken('first')} limit ${mostCounted}) due`,
       { sink },
     );
     return row!;

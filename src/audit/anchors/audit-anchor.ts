@@ -7,11 +7,11 @@ import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { anchorSinks, type AnchorSink } from './anchor-sinks.js';
 import { AuditAnchorStore } from './audit-anchor.store.js';
-import { lineOf } from '../checkpoint.js';
+import { AuditTimestampStore } from '../timestamps/audit-timestamp.store.js';
 
 /**
  * Delivers every numbered checkpoint to the anchors outside the database, in order and at least once. A checkpoint
- * stays due until the anchor took it, also after a restart.
+ * stays due until the anchor took it, also after a restart. A time-stamping authority gets the newest one only.
  */
 @Injectable()
 @Sweeps('audit.anchor')
@@ -21,11 +21,12 @@ export class AuditAnchor implements Sweeper {
 
   constructor(
     private readonly store: AuditAnchorStore,
+    timestamps: AuditTimestampStore,
     safeFetch: SafeFetch,
     @Inject(SETTINGS) settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
-    this.sinks = anchorSinks(settings, safeFetch);
+    this.sinks = anchorSinks(settings, safeFetch, timestamps);
   }
 
   async sweep(): Promise<void> {
@@ -48,7 +49,7 @@ export class AuditAnchor implements Sweeper {
         const org = checkpoint.orgId as OrgId;
         if (refused.has(org)) continue;
         try {
-          await sink.store(lineOf(checkpoint));
+          await sink.store(checkpoint);
         } catch (err) {
           if (!(err instanceof RialtoError && err.code === 'unprocessable')) throw err;
           refused.add(org);

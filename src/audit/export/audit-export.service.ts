@@ -53,10 +53,11 @@ async function* linesOf(header: ExportHeader, snapshot: AuditSnapshot): AsyncGen
   yield line({ kind: 'audit', data: header });
   const links = snapshot.events();
   let next = await links.next();
-  for await (const checkpoint of snapshot.checkpoints()) {
+  for await (const { checkpoint, token } of snapshot.checkpoints()) {
     for (; !next.done && next.value.sequence <= checkpoint.sequence; next = await links.next())
       yield line({ kind: 'event', data: next.value as Extract<ExportLine, { kind: 'event' }>['data'] });
-    yield line({ kind: 'checkpoint', data: checkpoint });
+    const timestamp = token?.toString('base64');
+    yield line({ kind: 'checkpoint', data: checkpoint, ...(timestamp !== undefined && { timestamp }) });
   }
   yield exportLine({ kind: 'end', lines });
 }

@@ -5,16 +5,20 @@ import { Pg } from '../../platform/database/pg.js';
 import { positional } from '../../platform/database/sql.js';
 import { snapshotIdleTimeout } from '../../platform/http/export-stream.js';
 import { wholeEvent } from '../audit-event.store.js';
-import { checkpointColumns, storedOf, type CheckpointRow } from '../audit-checkpoint.store.js';
 import type { ChainLink } from '../chain.js';
-import type { AnchoredCheckpoint } from '../checkpoint.js';
 import { PersonalReader } from '../personal/personal-reader.js';
+import {
+  stampedCheckpoints,
+  stampedOf,
+  type StampedCheckpoint,
+  type StampedRow,
+} from '../timestamps/audit-timestamp.store.js';
 
 const perFetch = 200;
 
 /** The rows of an org's audit as of one moment, each kind in its order. */
 export interface AuditSnapshot {
-  checkpoints(): AsyncGenerator<AnchoredCheckpoint>;
+  checkpoints(): AsyncGenerator<StampedCheckpoint>;
   events(): AsyncGenerator<ChainLink>;
 }
 
@@ -62,14 +66,10 @@ export class AuditExportStore {
 }
 
 /** Reads the numbered checkpoints. Those of the version before numbers have no signature that an export could show. */
-async function* checkpointsOf(client: PoolClient, org: OrgId): AsyncGenerator<AnchoredCheckpoint> {
-  const select = `
-    select ${checkpointColumns}
-    from audit_checkpoints p
-    where p.org_id = :org and p.number > 0
-    order by p.number`;
-  for await (const rows of pages<CheckpointRow>(client, 'points', select, org))
-    yield* rows.map((row) => storedOf(row).numbered!);
+async function* checkpointsOf(client: PoolClient, org: OrgId): AsyncGenerator<StampedCheckpoint> {
+  const select = `${stampedCheckpoints}
+  order by p.number`;
+  for await (const rows of pages<StampedRow>(client, 'points', select, org)) yield* rows.map(stampedOf);
 }
 
 async function* pages<Row extends object>(

@@ -24,6 +24,9 @@ const ExportedEvent = z.object({
   opened: z.array(OpenedFacts).optional(),
 });
 
+/** A TimeStampToken (RFC 3161) of the line of a checkpoint: DER in Base64. */
+const Timestamp = z.base64().max(100_000);
+
 /**
  * A line of an export: the header, then the events and checkpoints of the org, each checkpoint after the event that
  * it covers, then the number of the lines before the end.
@@ -31,7 +34,7 @@ const ExportedEvent = z.object({
 export const ExportLine = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('audit'), data: ExportHeader }),
   z.object({ kind: z.literal('event'), data: ExportedEvent }),
-  z.object({ kind: z.literal('checkpoint'), data: AnchoredCheckpoint }),
+  z.object({ kind: z.literal('checkpoint'), data: AnchoredCheckpoint, timestamp: Timestamp.optional() }),
   z.object({ kind: z.literal('end'), lines: z.int() }),
 ]);
 export type ExportLine = z.output<typeof ExportLine>;

@@ -6,6 +6,8 @@ import type { ComparedCheckpoints } from '../anchors/anchor-comparison.js';
 import type { ChainLink } from '../chain.js';
 import type { ChainSource, CheckpointSource } from '../chain-walk.js';
 import type { AnchoredCheckpoint } from '../checkpoint.js';
+import type { StampedCheckpoint } from '../timestamps/audit-timestamp.store.js';
+import type { TimestampSource } from '../timestamps/timestamp-walk.js';
 import { ExportLine, type ExportHeader } from './export-lines.js';
 import { indexedLines, LineIndex } from './line-index.js';
 
@@ -13,7 +15,7 @@ import { indexedLines, LineIndex } from './line-index.js';
  * Reads an export as the stores read the database, so that the same code verifies both. Memory holds the position of
  * each line, not its content.
  */
-export class ExportedAudit implements ChainSource, CheckpointSource, ComparedCheckpoints {
+export class ExportedAudit implements ChainSource, CheckpointSource, ComparedCheckpoints, TimestampSource {
   /** Reasons why the file proves less than it should. */
   readonly doubts: string[] = [];
   private readonly events: LineIndex;
@@ -90,6 +92,14 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
       places.map(async ({ orgId, sequence }) => ({ orgId, sequence, hash: await this.hashOf(sequence) })),
     );
     return found.flatMap(({ hash, ...place }) => (hash === undefined ? [] : [{ ...place, hash }]));
+  }
+
+  async stampedAfter(_org: OrgId, number: number, limit: number): Promise<StampedCheckpoint[]> {
+    const lines = await this.checkpoints.after(number, limit);
+    return lines.map((text) => {
+      const { timestamp } = JSON.parse(text) as { timestamp?: string };
+      return { checkpoint: checkpointOf(text), ...(timestamp && { token: Buffer.from(timestamp, 'base64') }) };
+    });
   }
 
   private async hashOf(sequence: number): Promise<string | undefined> {

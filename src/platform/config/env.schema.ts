@@ -21,6 +21,7 @@ import {
 import { secretVariable } from './variable.js';
 
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
+const httpUrl = url('http:', 'https:').optional();
 
 /** Every setting of the process. `fallback` is the default in the README table; settings.ts sets derived defaults. */
 export const environment = {
@@ -34,7 +35,7 @@ export const environment = {
   METRICS_PORT: setting(port.default(9464), '`9464`', 'port of `/metrics`; 0 turns it off'),
   GRPC_PORT: setting(port.optional(), 'off', 'port of the A2A gRPC services, named on cards; 0 takes a free one'),
   RIALTO_PUBLIC_URL: setting(
-    url('http:', 'https:').optional(),
+    httpUrl,
     'the listening address',
     'base URL that cards, webhooks and client snippets name',
   ),
@@ -293,10 +294,11 @@ export const environment = {
     'off',
     'file outside the database; every audit checkpoint is appended to it as one JSON line',
   ),
-  RIALTO_AUDIT_ANCHOR_URL: setting(
-    url('http:', 'https:').optional(),
+  RIALTO_AUDIT_ANCHOR_URL: setting(httpUrl, 'off', 'external URL; every audit checkpoint is posted to it as JSON'),
+  RIALTO_AUDIT_TIMESTAMP_URL: setting(
+    httpUrl,
     'off',
-    'external URL; every audit checkpoint is posted to it as JSON',
+    'URL of a time-stamping authority (RFC 3161); it gets the hash of each audit checkpoint and signs its time',
   ),
   RIALTO_MAX_OPEN_TASKS_PER_ORG: setting(
     whole(1, 10_000_000).default(10_000),
@@ -345,11 +347,7 @@ export const environment = {
     '`info`',
     'lowest level that is logged',
   ),
-  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
-    url('http:', 'https:').optional(),
-    'off',
-    'where spans are sent (OTLP over HTTP)',
-  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(httpUrl, 'off', 'where spans are sent (OTLP over HTTP)'),
 } as const;
 
 export type EnvironmentName = keyof typeof environment;
@@ -365,6 +363,7 @@ export const secretSettings = [
   'RIALTO_DATABASE_DIRECT_URL',
   'REDIS_URL',
   'RIALTO_AUDIT_ANCHOR_URL',
+  'RIALTO_AUDIT_TIMESTAMP_URL',
 ] as const satisfies EnvironmentName[];
 
 const fileNames: ReadonlySet<string> = new Set(secretSettings.map((name) => `${name}_FILE`));

@@ -40,6 +40,7 @@ describe('a variable that holds a secret', () => {
       RIALTO_DATABASE_DIRECT_URL: 'postgres://u:p@h/e',
       REDIS_URL: 'redis://h',
       RIALTO_AUDIT_ANCHOR_URL: 'https://h/anchor?key=k',
+      RIALTO_AUDIT_TIMESTAMP_URL: 'https://h/tsa?key=k',
     };
     expect(Object.keys(values).sort()).toEqual([...secretSettings].sort());
     const env = Object.fromEntries(secretSettings.map((name) => [`${name}_FILE`, file(name, `${values[name]}\n`)]));

@@ -41,6 +41,7 @@ import { KeepEncryptionKeys1763859200000 } from '../../../migrations/17638592000
 import { KeepTaskReports1763859250000 } from '../../../migrations/1763859250000-KeepTaskReports.js';
 import { RefuseEarlierSealers1763859400000 } from '../../../migrations/1763859400000-RefuseEarlierSealers.js';
 import { SealPersonalFacts1763859300000 } from '../../../migrations/1763859300000-SealPersonalFacts.js';
+import { StampCheckpoints1763859500000 } from '../../../migrations/1763859500000-StampCheckpoints.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new migration is a file in `migrations/` and an entry here. */
@@ -82,6 +83,7 @@ export const migrations = [
   KeepTaskReports1763859250000,
   SealPersonalFacts1763859300000,
   RefuseEarlierSealers1763859400000,
+  StampCheckpoints1763859500000,
 ];
 
 /** Advisory lock that serializes the migrations of processes that start at the same time. */

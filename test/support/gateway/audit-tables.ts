@@ -6,6 +6,7 @@ const tables = [
   'audit_checkpoints',
   'audit_pending',
   'audit_anchors',
+  'audit_timestamps',
   'audit_subject_keys',
   'signing_keys',
 ];
