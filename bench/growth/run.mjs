@@ -1,7 +1,7 @@
 // Measures how the cost of one operation grows with what exists already: one report of an executor with the chunks of
 // its task, one turn of a conversation with its earlier turns, one registration, one call, one dispatch and one
-// explanation with the registered agents. A cost is processor time of the gateway and WAL. ONLY=report,turn selects
-// curves.
+// explanation with the registered agents, one publication with the published ones. A cost is processor time of the
+// gateway and WAL. ONLY=report,turn selects curves.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { cpuMicros, json, start, startRialto } from '../lib/processes.mjs';
@@ -22,7 +22,7 @@ const client = new pg.Client({ connectionString: DATABASE_URL });
 const { url, token } = gateway;
 const at = (path, body, bearer = token) => json(`${url}${path}`, { token: bearer, body });
 
-const curves = { report, turn, registration: registerAgent };
+const curves = { report, turn, registration: registerAgent, publication: publishAgent };
 const rows = [];
 try {
   await client.connect();
@@ -109,4 +109,14 @@ async function turn() {
 
 function registerAgent() {
   return (n) => at('/api/a2a/agents', { url: `${agents.match[1]}/agents/${n}` });
+}
+
+/** Publishes an agent and sends it a message. */
+function publishAgent() {
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  return async (n) => {
+    const name = `echo-${n}`;
+    await at('/api/a2a/published', { name, description: 'x', a2a_enabled: true, executor: { kind: 'echo' } });
+    await at(`/a2a/agents/${name}`, { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } });
+  };
 }

@@ -10,7 +10,7 @@ import { defaultOrg } from '../policy/auth.service.js';
 import { OrgDirectory } from '../policy/org-directory.js';
 import type { BuiltCard } from './cards/card-cache.js';
 import { PublishedCards, type CardWish, type DoorUrls } from './published/published-cards.js';
-import { PublishedLoader } from './published/published-loader.js';
+import { PublishedLoader, type PublishedRows } from './published/published-loader.js';
 import { byWord, calledOf, type Called } from './published/published-names.js';
 import type { PublishedAgent } from './published.types.js';
 
@@ -25,6 +25,8 @@ export interface PublishedSnapshot {
   readonly byId: ReadonlyMap<string, PublishedAgent>;
   /** Only enabled agents, by name and by handle. */
   readonly byWord: ReadonlyMap<string, PublishedAgent>;
+  /** The rows that the agents were made of. */
+  readonly rows: PublishedRows;
 }
 
 /** Reads published agents for doors and tasks. */
@@ -32,7 +34,7 @@ export interface PublishedSnapshot {
 export class PublishedService {
   private readonly snapshots = new SnapshotCache<PublishedSnapshot>({
     probe: (org) => this.loader.version(org),
-    load: (org, version) => this.load(org as OrgId, version),
+    load: (org, version, previous) => this.load(org as OrgId, version, previous),
   });
   /** The org of the agent with a handle that names a host; one agent of the deployment has it. */
   private readonly handleOwners = new SnapshotCache<OrgRef | null>({
@@ -251,11 +253,12 @@ export class PublishedService {
     return { agents, key: `${org}|${snapshot?.version}` };
   }
 
-  private async load(id: OrgId, version: string): Promise<PublishedSnapshot> {
-    const agents = await this.loader.load(id);
+  private async load(id: OrgId, version: string, previous?: PublishedSnapshot): Promise<PublishedSnapshot> {
+    const { agents, rows } = await this.loader.load(id, previous?.rows);
     return {
       version,
       agents,
+      rows,
       byId: new Map(agents.map((agent) => [agent.id, agent])),
       byWord: byWord(agents.filter(({ enabled }) => enabled)),
     };

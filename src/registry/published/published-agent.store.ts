@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { IsNull, Not, Repository } from 'typeorm';
+import { In, IsNull, Not, Repository } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, type AgentId, type OrgId } from '../../kernel/ids.js';
 import { Notices } from '../../platform/bus/notices.js';
@@ -49,6 +49,24 @@ export class PublishedAgentStore {
     const row = await this.find(org, idOrName, tx);
     if (!row) throw noPublishedAgent();
     return row;
+  }
+
+  /** Returns the revision of each agent of an org, in order of name. */
+  revisions(org: OrgId): Promise<Pick<PublishedAgentEntity, 'id' | 'revision'>[]> {
+    return this.pg.rows(
+      'published-revisions',
+      `
+      select id, revision
+      from published_agents
+      where org_id = :org and archived_at is null
+      order by name`,
+      { org },
+    );
+  }
+
+  /** Archived agents are not found. */
+  findByIds(ids: readonly AgentId[]): Promise<PublishedAgentEntity[]> {
+    return ids.length === 0 ? Promise.resolve([]) : this.agents.findBy({ id: In([...ids]), ...live });
   }
 
   findAll(org: OrgId, tx?: Tx): Promise<PublishedAgentEntity[]> {

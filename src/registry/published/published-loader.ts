@@ -44,14 +44,20 @@ export class PublishedLoader {
     return [rows, ...[tools, remotes].flatMap((source) => source?.version ?? [])].join('|');
   }
 
-  /** Returns all agents sorted by name; disabled ones are included. */
-  async load(id: OrgId): Promise<PublishedAgent[]> {
-    const [org, rows] = await Promise.all([this.directory.byId(id), this.store.findAll(id)]);
+  /**
+   * Returns all agents sorted by name, with their rows; disabled ones are included.
+   * @param earlier rows of an earlier load. Only agents with another revision are read.
+   */
+  async load(
+    id: OrgId,
+    earlier: PublishedRows = new Map(),
+  ): Promise<{ agents: PublishedAgent[]; rows: PublishedRows }> {
+    const [org, rows] = await Promise.all([this.directory.byId(id), this.findRows(id, earlier)]);
     setMember(this.madeOfTools, id, rows.some(isMadeOfTools));
     setMember(this.madeOfRemotes, id, rows.some(isMadeOfRemote));
-    if (!org) return [];
+    if (!org) return { agents: [], rows: new Map() };
     for (const row of rows) this.orgs.set(row.id, id);
-    return this.agentsOf(rows, org);
+    return { agents: await this.agentsOf(rows, org), rows: new Map(rows.map((row) => [row.id, row])) };
   }
 
   /** Returns the org of an agent, archived or not. */
@@ -74,7 +80,20 @@ export class PublishedLoader {
     const at = new Date(systemClock.now());
     return rows.map((row) => agentOf(row, { org, acceptsCleartext, servers, remotes, at }));
   }
+
+  private async findRows(org: OrgId, earlier: PublishedRows): Promise<PublishedAgentEntity[]> {
+    const revisions = await this.store.revisions(org);
+    const isKnown = ({ id, revision }: Revision): boolean => earlier.get(id)?.revision === revision;
+    const read = await this.store.findByIds(revisions.filter((one) => !isKnown(one)).map(({ id }) => id));
+    const changed = new Map(read.map((row) => [row.id, row]));
+    return revisions.flatMap((one) => (isKnown(one) ? earlier.get(one.id)! : (changed.get(one.id) ?? [])));
+  }
 }
+
+type Revision = Pick<PublishedAgentEntity, 'id' | 'revision'>;
+
+/** The rows of an org's agents, by id. */
+export type PublishedRows = ReadonlyMap<AgentId, PublishedAgentEntity>;
 
 function setMember(orgs: Set<string>, org: string, isWanted: boolean): void {
   if (isWanted) orgs.add(org);
