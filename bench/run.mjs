@@ -1,6 +1,6 @@
 // Runs the benchmarks in turn: `node bench/run.mjs`, or the named ones (`bridge a2a/growth`). With --short each makes
-// one short shot of every path, which checks the answers and the counts of the ledger but measures no times. Fails when a
-// benchmark fails.
+// one short shot of every path, which checks the answers and the counts of the ledger but measures no times. Fails when
+// a benchmark fails.
 import { root, run, seconds, setUp } from '../scripts/setup.mjs';
 
 const benchmarks = {
