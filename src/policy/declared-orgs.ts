@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { TxRunner } from '../platform/database/tx.js';
@@ -30,10 +30,8 @@ export class DeclaredOrgs {
     for (const declared of this.settings.configFile.orgs) {
       const { slug, name, members, policies, ...limits } = declared;
       const org = validated(slug, CreateOrg, { slug, name });
-      const change = validated(slug, ChangeOrg.or(z.strictObject({})), {
-        ...(name !== undefined && { name }),
-        ...limits,
-      });
+      const wanted = { ...(name !== undefined && { name }), ...limits };
+      const change = Object.keys(wanted).length > 0 ? validated(slug, ChangeOrg, wanted) : {};
       const validMembers = members.map((member) => validated(`${slug}.members.${member.sub}`, SaveMember, member));
       if (slug === defaultOrg && policies !== undefined)
         throw wrong(slug, `declare the policies of the org "${defaultOrg}" at the top level of the file`);

@@ -109,7 +109,7 @@ describe('the rows of a task that ended', () => {
     expect((await store.find(task.id))!.statusMessage).toEqual(task.statusMessage);
   });
 
-  it('are narrow: the row of a task has no more than 330 bytes, its log no more than 480 beside the texts', async () => {
+  it('are narrow: the row of a task has at most 330 bytes, its log at most 480 beside the texts', async () => {
     const { id } = await ends[0]![1]();
     const { rows } = await pool.query(
       `select pg_column_size(t.*) as task, pg_column_size(e.*) as log

@@ -106,6 +106,7 @@ const org = z.strictObject({
   name: z.string().optional(),
   toolTimeoutMs: z.number().optional(),
   toolNames: z.string().optional(),
+  trustTier: z.number().optional(),
   members: z
     .array(
       z.strictObject({

@@ -115,7 +115,10 @@ describe('the audit', () => {
   });
 
   it('stores a member of an event in its column or in its body, not in both', async () => {
-    const twice = `select event from audit_events where event ?| '{id,orgId,at,type,sessionId}' or session_id = id::text`;
+    const twice = `
+      select event
+      from audit_events
+      where event ?| '{id,orgId,at,type,sessionId}' or session_id = id::text`;
     expect(await one.sql(twice)).toEqual([]);
   });
 

@@ -20,6 +20,7 @@ describe('orgs of the configuration file', () => {
     slug: 'acme',
     name: 'Acme',
     toolTimeoutMs: 5_000,
+    trustTier: 2,
     members: [{ sub: 'ann', role: 'admin', groups: ['ops'] }, { sub: 'bob' }],
     policies: [{ name: 'no-bob', text: 'forbid(principal == User::"bob", action, resource);' }],
   };
@@ -40,7 +41,7 @@ describe('orgs of the configuration file', () => {
 
   it('exist with their members and policies before the first call', async () => {
     const org = await first.call('GET', '/api/orgs/acme', undefined, await ann());
-    expect(org.body).toMatchObject({ slug: 'acme', name: 'Acme', toolTimeoutMs: 5_000 });
+    expect(org.body).toMatchObject({ slug: 'acme', name: 'Acme', toolTimeoutMs: 5_000, trustTier: 2 });
     expect(await seats()).toEqual([
       ['ann', 'admin', 'ops', true],
       ['bob', 'member', '', true],
@@ -55,7 +56,9 @@ describe('orgs of the configuration file', () => {
     const before = await first.sql('select id, updated_at from orgs order by slug');
     await again({ orgs: [acme] });
     expect(await first.sql('select id, updated_at from orgs order by slug')).toEqual(before);
-    await again({ orgs: [{ ...acme, name: 'Acme Ltd', members: [{ sub: 'bob', active: false }], policies: [] }] });
+    await again({
+      orgs: [{ ...acme, name: 'Acme Ltd', trustTier: 3, members: [{ sub: 'bob', active: false }], policies: [] }],
+    });
     expect(await seats()).toEqual([
       ['ann', 'admin', 'ops', true],
       ['bob', 'member', '', false],
@@ -63,7 +66,8 @@ describe('orgs of the configuration file', () => {
     const { items } = (await first.call('GET', '/api/policies', undefined, await ann())).body;
     expect(items.map(({ name }: any) => name)).not.toContain('no-bob');
     await again({});
-    expect((await first.call('GET', '/api/orgs/acme', undefined, await ann())).body.name).toBe('Acme Ltd');
+    const { body } = await first.call('GET', '/api/orgs/acme', undefined, await ann());
+    expect(body).toMatchObject({ name: 'Acme Ltd', trustTier: 3 });
   });
 
   it('are created once by processes that start together', async () => {
@@ -94,6 +98,7 @@ describe('orgs of the configuration file', () => {
   it.each([
     [{ slug: 'system' }, /^rialto\.config\.json: orgs: system: slug is reserved/],
     [{ slug: 'x', members: [{ sub: 'a', role: 'boss' }] }, /^rialto\.config\.json: orgs: x\.members\.a: role /],
+    [{ slug: 'x', trustTier: 9 }, /^rialto\.config\.json: orgs: x: trustTier /],
     [{ slug: 'default', policies: [] }, /declare the policies of the org "default" at the top level of the file/],
   ])('stop the start when they are wrong: %j', async (org, message) => {
     write({ orgs: [{ slug: 'fine' }, org] });
