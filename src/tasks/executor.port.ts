@@ -49,6 +49,8 @@ export interface TaskRun {
   readonly signal: AbortSignal;
   /** Messages of earlier tasks of this context, oldest first. */
   earlier(): Promise<Message[]>;
+  /** Resolves when all updates so far are stored, or the task was taken over. */
+  stored(): Promise<void>;
 }
 
 /**
@@ -80,5 +82,5 @@ export interface TaskExecutor {
    */
   rested?(run: Pick<TaskRun, 'agent'>): void;
   /** Called after a cancel that reached no run of this process; e.g. cancels a remote task. */
-  abandon?(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void>;
+  abandon?(run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'>): Promise<void>;
 }

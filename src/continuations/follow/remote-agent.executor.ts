@@ -58,7 +58,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
    * Cancels the remote task after a cancel here. The task here is canceled also when the remote refuses. After an
    * error the sweeper cancels again.
    */
-  async abandon(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
+  async abandon(run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'>): Promise<void> {
     const memo = memoOf(run);
     if (!memo) return;
     await this.messages.cancel(run, await this.findCall(run), memo.taskId);
@@ -109,7 +109,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     yield* this.follower.follow({ run, remote, followed, mirror }, this.updates.firstWaitMs);
   }
 
-  private async findCall(run: Omit<TaskRun, 'signal' | 'earlier'> & { signal?: AbortSignal }): Promise<RemoteCall> {
+  private async findCall(run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'> & { signal?: AbortSignal }): Promise<RemoteCall> {
     const { agentId, skillId } = run.agent.executor as RemoteConfig;
     const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
     const agent = byId.get(agentId) ?? bySlug.get(agentId);

@@ -21,7 +21,7 @@ export class RoutesExecutor implements TaskExecutor {
     return executor.leavesWork?.(routed) ?? false;
   }
 
-  async abandon(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
+  async abandon(run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'>): Promise<void> {
     const { executor, routed } = this.route(run);
     await executor.abandon?.(routed);
   }

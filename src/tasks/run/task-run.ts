@@ -57,7 +57,7 @@ export class ActiveRun implements Begun {
   constructor(
     readonly live: LiveTask,
     private readonly executor: Pick<TaskExecutor, 'execute' | 'leavesWork'>,
-    run: Omit<TaskRun, 'signal'>,
+    run: Omit<TaskRun, 'signal' | 'stored'>,
     { saves, onTrouble }: { saves: boolean; onTrouble: (error: unknown) => void },
   ) {
     this.saves = saves;
@@ -68,6 +68,7 @@ export class ActiveRun implements Begun {
         return signal();
       },
       ...run,
+      stored: () => live.save(),
     };
     this.ended = this.work(runWithSignal)
       .catch((error: unknown) => {
