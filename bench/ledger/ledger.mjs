@@ -8,7 +8,7 @@ const tolerance = {
   rows: { share: 0, plus: 0.1 },
   'WAL records': { share: 0.05, plus: 0.5 },
   'WAL bytes': { share: 0.05, plus: 100 },
-  'stored bytes': { share: 0.1, plus: 200 },
+  'stored bytes': { share: 0.1, plus: 800 }, // tables grow in pages
   'queue commands': { share: 0.1, plus: 0.5 },
 };
 
