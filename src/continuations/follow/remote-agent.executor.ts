@@ -109,7 +109,9 @@ export class RemoteAgentExecutor implements TaskExecutor {
     yield* this.follower.follow({ run, remote, followed, mirror }, this.updates.firstWaitMs);
   }
 
-  private async findCall(run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'> & { signal?: AbortSignal }): Promise<RemoteCall> {
+  private async findCall(
+    run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'> & { signal?: AbortSignal },
+  ): Promise<RemoteCall> {
     const { agentId, skillId } = run.agent.executor as RemoteConfig;
     const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
     const agent = byId.get(agentId) ?? bySlug.get(agentId);
