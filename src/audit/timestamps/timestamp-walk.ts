@@ -33,7 +33,7 @@ export interface StampedOrg {
   fault?: TimestampFault;
 }
 
-/** Verifies the timestamps of an org without a connection to their authority. Returns undefined when there is none. */
+/** Verifies the timestamps of an org without a connection to their authority. Undefined without timestamps. */
 export async function verifyTimestamps(
   source: TimestampSource,
   org: OrgId,

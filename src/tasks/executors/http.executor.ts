@@ -43,12 +43,11 @@ export class HttpExecutor implements TaskExecutor {
       signal: unlessLost(run.signal),
       givenUp: run.signal,
     });
-    const events = eventsIn(answer, id);
     // Stored after the memo, the change to working would make the task due at once: the service would count as silent.
     await run.stored();
     // Reports go to the row, not through this run: the service may already have reported at the executions endpoint,
     // and then the row is newer than this run's task.
-    await this.reports.applyEvents(task, events, { reached });
+    await this.reports.applyEvents(task, eventsIn(answer, id), { reached });
     // In one commit: a task with this memo that is due at once would be treated as one that was silent for the whole
     // time.
     yield { memo: remembering(task, reached), deferred: { lookAgainMs: silenceMs } };

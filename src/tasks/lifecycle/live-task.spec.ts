@@ -38,6 +38,14 @@ describe('a live task with a change that the database refuses', () => {
     expect(changes[1]!.events).toHaveLength(1);
   });
 
+  it('saves a later change after a save that had nothing to do', async () => {
+    const { live, changes } = liveOn(new RialtoError('internal'));
+    await live.save();
+    live.apply({ status: { state: 'TASK_STATE_FAILED' } });
+    await expect(live.save()).rejects.toMatchObject({ code: 'internal' });
+    expect(changes).toHaveLength(1);
+  });
+
   it('does not revert when the database is not available', async () => {
     const { live } = liveOn(new RialtoError('unavailable'));
     live.apply({ status: { state: 'TASK_STATE_COMPLETED' } });

@@ -105,6 +105,8 @@ export class LiveTask {
 
   /** Resolves when all changes so far are committed, or the task is lost. Rejects when the database refuses. */
   save(): Promise<void> {
+    // With nothing to save, `drain` would clear `saving` before it is set, and no later change would be saved.
+    if (!this.saving && (!this.dirty || this.isLost)) return Promise.resolve();
     this.saving ??= this.drain();
     return this.saving;
   }
