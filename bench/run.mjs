@@ -28,7 +28,6 @@ const short = {
   COUNTS: '10,30',
   SAMPLE: '10',
   TASKS: '100',
-  OPERATIONS: '120',
   CHECK: 'yes',
 };
 

@@ -19,7 +19,7 @@ describe('the ledger', () => {
 
   it('names each count that exceeds the best commit of its path, also when a later commit was worse', () => {
     expect(found({ statements: 2, 'WAL bytes': 4_500 })).toEqual([
-      'send: 2 statements, 1 at first (at most 1.4)',
+      'send: 2 statements, 1 at first (at most 1.3)',
       'send: 4500 WAL bytes, 4000 at second (at most 4300)',
     ]);
   });

@@ -16,7 +16,7 @@ const serverSettings = {
  * Counts every path on the gateway of a built checkout, with new servers. Paths on Redis are omitted when there is no
  * redis-server. @returns the counts by path. @param skipFailing omits a path that fails, as some do on earlier commits
  */
-export async function measureCheckout(checkout, { operations, only, skipFailing }) {
+export async function measureCheckout(checkout, { operations, isWanted, skipFailing }) {
   const postgres = await startPostgres(serverSettings);
   const { redis } = await startQueues();
   const agent = await start('bench/bridge/agent.mjs', { ready: /ready (\S+)/ });
@@ -34,7 +34,7 @@ export async function measureCheckout(checkout, { operations, only, skipFailing 
           text: textMaker(),
           ended: (id) => until(`task ${id} is completed`, () => counters.hasEnded(id), 2),
         });
-        for (const name of names.filter((one) => !only || only.includes(one))) {
+        for (const name of names.filter(isWanted)) {
           const label = backend === 'redis' ? name : `${name}, queue on PostgreSQL`;
           try {
             const operation = await paths[name](opened);

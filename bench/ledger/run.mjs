@@ -7,12 +7,14 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../lib/processes.mjs';
-import { record, regressions, round, units } from './ledger.mjs';
+import { isChecked, record, regressions, round, units } from './ledger.mjs';
 import { measureCheckout } from './measure.mjs';
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
 const commits = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const settings = { operations: Number(process.env.OPERATIONS ?? 300), only: process.env.ONLY?.split(',') };
+const only = process.env.ONLY?.split(',');
+const isWanted = (path) => (!only || only.includes(path)) && (!process.env.CHECK || isChecked(path));
+const settings = { operations: Number(process.env.OPERATIONS ?? 300), isWanted };
 const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
 
 const found = new Map();
