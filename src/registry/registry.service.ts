@@ -3,6 +3,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import type { AgentId, OrgId } from '../kernel/ids.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { inTurns } from '../platform/jobs/in-turns.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { AgentStore } from './agents/agent.store.js';
 import { understand } from './agents/agent-view.js';
@@ -56,10 +57,8 @@ export class RegistryService {
     const isKnown = ({ id, stamp }: { id: AgentId; stamp: string }) => previous?.stamps.get(id) === stamp;
     const changed = await this.store.findByIds(all.filter((one) => !isKnown(one)).map(({ id }) => id));
     const rows = new Map(changed.map((row) => [row.id, row]));
-    const agents = understand(
-      all.flatMap(({ id }) => rows.get(id) ?? previous?.byId.get(id)?.row ?? []),
-      previous?.byId,
-    );
+    const current = all.flatMap(({ id }) => rows.get(id) ?? previous?.byId.get(id)?.row ?? []);
+    const agents = await inTurns(understand(current, previous?.byId));
     return snapshotOf(version, agents, new Map(all.map(({ id, stamp }) => [id, stamp])));
   }
 }

@@ -1,4 +1,5 @@
 import type { Json } from '../../kernel/json.js';
+import { atOnce } from '../../platform/jobs/in-turns.js';
 import { catalogueOf, isListed, textsOf, type SkillEntry } from './tool-catalogue.js';
 
 /** Returns the only tool of an agent with one skill that has this input schema. */
@@ -8,7 +9,7 @@ function entryOf(inputSchema: Json | undefined): SkillEntry {
     card: { skills: [{ id: 's', name: 's', description: '', tags: [], inputSchema }], defaultInputModes: [] },
     tools: [{ skillId: 's', canonical: 'a.s', alias: 'a2a_a_s' }],
   };
-  const [entry] = catalogueOf({ agents: [agent] } as never, { servers: [] } as never).entries;
+  const [entry] = atOnce(catalogueOf({ agents: [agent] } as never, { servers: [] } as never)).entries;
   return entry as SkillEntry;
 }
 

@@ -57,14 +57,20 @@ function cachedFor<Key extends object, Value>(known: WeakMap<Key, Value>, key: K
   return value;
 }
 
-/** Builds the catalogue of an org. Tools of unreachable agents can still be called, but are not listed (RE-45). */
-export function catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): ToolCatalogue {
-  const entries: ToolEntry[] = [
-    ...agents.flatMap((agent) =>
-      cachedFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))),
-    ),
-    ...servers.flatMap((server) => cachedFor(serverEntries, server, () => server.tools.map(upstreamEntry))),
-  ];
+/**
+ * Builds the catalogue of an org. Tools of unreachable agents can still be called, but are not listed (RE-45). Yields
+ * after each agent and server, because they may have large schemas. Pure.
+ */
+export function* catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): Generator<void, ToolCatalogue> {
+  const entries: ToolEntry[] = [];
+  for (const agent of agents) {
+    entries.push(...cachedFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))));
+    yield;
+  }
+  for (const server of servers) {
+    entries.push(...cachedFor(serverEntries, server, () => server.tools.map(upstreamEntry)));
+    yield;
+  }
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
   // When two tools have the same name, the later entry gets it: a literal name never hides an alias, and neither hides
   // a canonical name.

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
+import { inTurns } from '../../platform/jobs/in-turns.js';
 import { RegistryService, type AgentSnapshot } from '../../registry/registry.service.js';
 import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import { catalogueOf, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';
@@ -24,7 +25,7 @@ export class ToolCatalogues {
     const servers = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
     let known = this.catalogues.get(servers);
     if (known?.agents !== agents) {
-      known = { agents, catalogue: catalogueOf(agents, servers) };
+      known = { agents, catalogue: await inTurns(catalogueOf(agents, servers)) };
       this.catalogues.set(servers, known);
     }
     return known.catalogue;

@@ -1,6 +1,6 @@
 import { createServer, connect } from 'node:net';
 import { once } from 'node:events';
-import { inTurns, TurnBudget } from './in-turns.js';
+import { eachInTurns, inTurns, TurnBudget } from './in-turns.js';
 
 const busy = (ms: number) => {
   for (const begun = performance.now(); performance.now() - begun < ms;);
@@ -41,6 +41,17 @@ describe('inTurns', () => {
     }
     const events = await runInSocketCallback((note) => inTurns(pieces(note)));
     expect(summary(events)).toMatch(/^one others two others three( others)?$/);
+  });
+});
+
+describe('eachInTurns', () => {
+  it('returns the results in order, and serves others after each long piece', async () => {
+    let results: number[] = [];
+    const events = await runInSocketCallback(async (note) => {
+      results = await eachInTurns(['one', 'two', 'three'], async (piece) => (note(piece), busy(6), piece.length));
+    });
+    expect(summary(events)).toMatch(/^one others two others three( others)?$/);
+    expect(results).toEqual([3, 3, 5]);
   });
 });
 

@@ -29,6 +29,22 @@ export async function inTurns<Result>(work: Generator<void, Result>): Promise<Re
   }
 }
 
+/** Runs work for one item after the other, and lets the event loop serve others between them. */
+export async function eachInTurns<Item, Result>(
+  items: Iterable<Item>,
+  work: (item: Item) => Promise<Result> | Result,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  let begun = systemClock.elapsed();
+  for (const item of items) {
+    results.push(await work(item));
+    if (systemClock.elapsed() - begun < sliceMs) continue;
+    await letOthersRun();
+    begun = systemClock.elapsed();
+  }
+  return results;
+}
+
 /** Runs the same work without a pause. */
 export function atOnce<Result>(work: Generator<void, Result>): Result {
   for (;;) {

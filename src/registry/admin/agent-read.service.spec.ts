@@ -1,5 +1,6 @@
 import type { AdminActs } from '../../platform/bus/admin-acts.js';
 import type { Cursors } from '../../platform/http/cursor.js';
+import { atOnce } from '../../platform/jobs/in-turns.js';
 import type { AgentEntity } from '../agents/agent.entity.js';
 import type { AgentStore } from '../agents/agent.store.js';
 import { understand } from '../agents/agent-view.js';
@@ -22,7 +23,7 @@ function readerOf(rows: readonly AgentEntity[]) {
   const count = { loads: 0 };
   const snapshot = () => {
     count.loads++;
-    return Promise.resolve({ byId: new Map(understand(rows).map((agent) => [agent.row.id as string, agent])) });
+    return Promise.resolve({ byId: new Map(atOnce(understand(rows)).map((agent) => [agent.row.id as string, agent])) });
   };
   const hasAny = (_org: string, slugs: readonly string[]) =>
     Promise.resolve(rows.some(({ slug }) => slugs.includes(slug)));

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
-import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import { Cursors, type Page } from '../../platform/http/cursor.js';
+import { atOnce, eachInTurns } from '../../platform/jobs/in-turns.js';
 import type { AgentEntity } from '../agents/agent.entity.js';
 import { AgentStore, keptChanges } from '../agents/agent.store.js';
 import { agentView, rivalSlugs, understand } from '../agents/agent-view.js';
@@ -24,17 +25,12 @@ export class AgentReadService {
     return this.admin.read(ctx, 'agent.list', async () => {
       const scope = `agents:${ctx.org.id}`;
       const [after] = query.cursor ? this.cursors.decode(scope, query.cursor, 1) : [];
-      const rows = await this.store.findPage(ctx.org.id, query, after);
-      const page = pageOf(
-        rows,
-        query.limit,
-        (row) => row,
-        (row) => this.cursors.encode(scope, [row.slug]),
-      );
-      const shown = await Promise.all(page.items.map((row) => this.registry.mayDiscover(ctx, row.slug)));
+      const { rows, lastSlug } = await this.store.findPage(ctx.org.id, query, after);
+      const shown = await Promise.all(rows.map((row) => this.registry.mayDiscover(ctx, row.slug)));
+      const visible = rows.filter((_, index) => shown[index]);
       return {
-        ...page,
-        items: await Promise.all(page.items.filter((_, index) => shown[index]).map((row) => this.viewAgent(row))),
+        items: await eachInTurns(visible, (row) => this.viewAgent(row)),
+        nextCursor: lastSlug === undefined ? null : this.cursors.encode(scope, [lastSlug]),
       };
     });
   }
@@ -75,7 +71,7 @@ export class AgentReadService {
    */
   async viewAgent(row: AgentEntity): Promise<AgentView> {
     const fresh = this.registry.peekSnapshot(row.orgId);
-    const alone = fresh?.byId.get(row.id) ?? understand([row])[0]!;
+    const alone = fresh?.byId.get(row.id) ?? atOnce(understand([row]))[0]!;
     const hasRivals = !fresh && (await this.store.hasAny(row.orgId, rivalSlugs(alone)));
     const agent = hasRivals ? ((await this.registry.snapshot(row.orgId)).byId.get(row.id) ?? alone) : alone;
     return agentView({ ...agent, row });

@@ -1,5 +1,6 @@
 import type { AgentEntity } from './agent.entity.js';
-import { rivalSlugs, understand, type RegisteredAgent } from './agent-view.js';
+import { atOnce } from '../../platform/jobs/in-turns.js';
+import { rivalSlugs, understand as understanding, type RegisteredAgent } from './agent-view.js';
 
 let ids = 0;
 
@@ -19,6 +20,7 @@ function rowOf(slug: string, skills: readonly string[], created = ++ids): AgentE
   return { ...row, skillsSince: {} } as unknown as AgentEntity;
 }
 
+const understand = (...args: Parameters<typeof understanding>) => atOnce(understanding(...args));
 const byId = (agents: readonly RegisteredAgent[]) => new Map(agents.map((agent) => [agent.row.id, agent]));
 const aliases = (agents: readonly RegisteredAgent[]) => agents.map(({ tools }) => tools.map(({ alias }) => alias));
 

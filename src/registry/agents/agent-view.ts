@@ -10,19 +10,21 @@ export type { RegisteredAgent } from '../registry.types.js';
 
 /**
  * Adds the parsed card and the tool names to each row. Pass all agents of an org: the older agent keeps a name that
- * two agents want. Pure.
+ * two agents want. Yields after each row, because a card may be large. Pure.
  * @param earlier the same agents at an earlier time, by id: rows that are the same object are not read again.
  */
-export function understand(
+export function* understand(
   rows: readonly AgentEntity[],
   earlier?: ReadonlyMap<string, RegisteredAgent>,
-): RegisteredAgent[] {
-  const agents = rows.map((row) => {
+): Generator<void, RegisteredAgent[]> {
+  const agents: RegisteredAgent[] = [];
+  for (const row of rows) {
     const before = earlier?.get(row.id);
     const card = knownCard(row, before) ?? cardOf(row);
     const tools = toolsOf(row, card);
-    return before?.row === row && before.tools === tools ? before : { row, card, tools };
-  });
+    agents.push(before?.row === row && before.tools === tools ? before : { row, card, tools });
+    yield;
+  }
   const aliases = agents.flatMap(({ tools }) => tools.map(({ alias }) => alias));
   return new Set(aliases).size === aliases.length ? agents : withDistinctAliases(agents);
 }

@@ -14,6 +14,8 @@ import type { AgentQuery } from '../registry.types.js';
 
 const leaseMs = 30_000;
 const declarationLock = 7_262_914;
+/** Bytes of the cards in one page of agents: making an answer of megabytes would hold up other callers. */
+const maxPageBytes = 2_097_152;
 /** Number of card changes that are stored for each agent. */
 export const keptChanges = 50;
 
@@ -26,6 +28,12 @@ export type AgentChange = QueryDeepPartialEntity<AgentEntity>;
 /** Returns a time by the clock of the database, which also decides what is due: clocks of processes differ. */
 export function secondsFromNow(seconds: number): () => string {
   return () => later(seconds * 1_000);
+}
+
+/** Returns the first items: at least one, and as many as have at most so many bytes together. */
+function firstWithin<Item extends { bytes: number }>(most: number, items: readonly Item[]): Item[] {
+  let total = 0;
+  return items.filter(({ bytes }, index) => (total += bytes) <= most || index === 0);
 }
 
 /** Reads and writes the rows of registered agents, and publishes changes that readers can see. */
@@ -76,14 +84,20 @@ export class AgentStore {
     return ids.length === 0 ? Promise.resolve([]) : this.agents.findBy({ id: In([...ids]) });
   }
 
-  /** Returns one page in order of slug, with one extra row when there are more. */
-  findPage(
+  /**
+   * Returns one page in order of slug: at most `limit` agents, and fewer when their cards are longer than
+   * `maxPageBytes` together. `lastSlug` is defined when there are more.
+   */
+  async findPage(
     org: OrgId,
     { health, trustLevel, q, limit }: AgentQuery,
     afterSlug: string | undefined,
-  ): Promise<AgentEntity[]> {
+  ): Promise<{ rows: AgentEntity[]; lastSlug: string | undefined }> {
     const query = this.agents
       .createQueryBuilder('agent')
+      .select('agent.id', 'id')
+      .addSelect('agent.slug', 'slug')
+      .addSelect('coalesce(octet_length(agent.card), 0)', 'bytes')
       .where('agent.org_id = :org', { org })
       .orderBy('agent.slug')
       .limit(limit + 1);
@@ -97,7 +111,10 @@ export class AgentStore {
         { q },
       );
     if (afterSlug !== undefined) query.andWhere('agent.slug > :afterSlug', { afterSlug });
-    return query.getMany();
+    const found = await query.getRawMany<{ id: AgentId; slug: string; bytes: number }>();
+    const page = firstWithin(maxPageBytes, found.slice(0, limit));
+    const rows = await this.agents.find({ where: { id: In(page.map(({ id }) => id)) }, order: { slug: 'ASC' } });
+    return { rows, lastSlug: page.length < found.length ? page.at(-1)!.slug : undefined };
   }
 
   /**

@@ -2,6 +2,7 @@ import { isJsonObject, storableText, type Json, type JsonObject } from '../../ke
 import { RialtoError } from '../../kernel/errors.js';
 import { mendItem, outputFault, type ItemList } from '../../protocol/mcp/list-items.js';
 import { isDeeperThan } from '../../protocol/mcp/schema-size.js';
+import { eachInTurns } from '../../platform/jobs/in-turns.js';
 import { maxNesting } from '../upstream-result.js';
 import type {
   FoundOffer,
@@ -126,8 +127,8 @@ async function readList<Item>(ask: AskPage, kind: ListKind<Item>, problems: List
     const listed = answer[kind.member];
     if (!Array.isArray(listed)) throw unusableServer(`the result of ${kind.method} has no list "${kind.member}"`);
     const known = items.size;
-    for (const item of listed) {
-      const { key = '', fault, isKept } = judge(kind, item);
+    const judged = await eachInTurns(listed, (item) => ({ item, ...judge(kind, item) }));
+    for (const { item, key = '', fault, isKept } of judged) {
       if (fault !== undefined && !items.has(key)) faults.push(problemOf(kind, key, fault, isKept));
       if (!isKept || items.has(key)) continue;
       length += JSON.stringify(item).length;

@@ -6,7 +6,8 @@ import { callerOf } from '../../support/gateway/caller.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { SchemaChecks } from '../../../src/platform/schemas/schema-checks.js';
 import { leastOf, LoopBlocks } from '../../support/gateway/loop-blocks.js';
-import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
+import { startHostile } from '../../support/stubs/hostile-upstream.js';
+import { startStubAgent } from '../../support/stubs/stub-agent.js';
 
 /** Limit for one block of the event loop by one request, in milliseconds of CPU time. */
 const mostBlock = 50;
@@ -14,7 +15,7 @@ const onThisNode = LoopBlocks.isPossible ? it : it.skip;
 
 describe('the most expensive allowed input does not block other callers', () => {
   let gateway: TestGateway;
-  const stubs: StubAgent[] = [];
+  const stubs: { close(): Promise<unknown> }[] = [];
   beforeAll(async () => {
     gateway = await startTestGateway({ RIALTO_CARD_REFRESH_SECONDS: '86400' });
     await publish(gateway);
@@ -41,24 +42,54 @@ describe('the most expensive allowed input does not block other callers', () => 
   });
 
   onThisNode(
-    'X2.4 a choice among agents with input schemas that take seconds to compile',
+    'X2.4 agents with input schemas that take seconds to compile: registered, listed, and chosen from',
     async () => {
       // The start of a process copies the page tables of this one, which is several times as large under Jest as a
       // gateway.
       await gateway.gateway.get(SchemaChecks).violations('warm', hostileSchema(-1), {});
+      const expectOk = async (method: string, path: string, body?: object) =>
+        expect((await gateway.call(method, path, body)).status).toBe(200);
       const block = await leastOf(mostBlock, async (attempt) => {
         const skill = `hostile${attempt}`;
+        const blocks: number[] = [];
         for (let index = 0; index < 30; index++) {
           const skills = [{ id: skill, inputSchema: hostileSchema(attempt * 30 + index) }];
           const stub = await startStubAgent({ name: `agent ${attempt} ${index}`, skills });
           stubs.push(stub);
           const agent = { url: stub.url, slug: `${skill}_${index}` };
-          expect((await gateway.call('POST', '/api/a2a/agents', agent)).status).toBe(201);
+          const registration = async () =>
+            expect((await gateway.call('POST', '/api/a2a/agents', agent)).status).toBe(201);
+          blocks.push(await longestBlock(registration));
         }
         const wish = { workType: skill, requiredSkills: [skill], args: { p1: 'aax' } };
+        blocks.push(await longestBlock(() => expectOk('POST', '/api/a2a/dispatch/explain', wish)));
+        blocks.push(await longestBlock(() => expectOk('GET', `/api/a2a/agents?limit=200`)));
+        blocks.push(await longestBlock(() => gateway.rpc('tools/list')));
+        return Math.max(...blocks);
+      });
+      expect(block).toBeLessThan(mostBlock);
+    },
+    300_000,
+  );
+
+  onThisNode(
+    'X2.4 an MCP server with output schemas that take seconds to compile',
+    async () => {
+      const patterns = (pattern: string, length: number) =>
+        Array.from({ length }, () => ({ pattern: pattern.repeat(Math.floor(900 / pattern.length)) }));
+      const tool = (name: string, pattern: string) => {
+        const outputSchema = { type: 'object', properties: { a: { anyOf: patterns(pattern, 80) } } };
+        return { name, inputSchema: { type: 'object' }, outputSchema };
+      };
+      const block = await leastOf(mostBlock, async (attempt) => {
+        const server = await startHostile([
+          ...['[\\p{L}\\p{Lu}]', '(?i:\\p{L})', '[^\\p{N}]'].map((pattern, index) => tool(`some${index}`, pattern)),
+          tool('large', 'x'),
+        ]);
+        stubs.push(server);
         return longestBlock(async () => {
-          const { status, body } = await gateway.call('POST', '/api/a2a/dispatch/explain', wish);
-          expect([status, body.candidates.length]).toEqual([200, Math.min(100, 30 * (attempt + 1))]);
+          const answer = await gateway.call('POST', '/api/mcp/servers', { id: `costly${attempt}`, url: server.url });
+          expect([answer.status, answer.body.problems]).toEqual([201, []]);
         });
       });
       expect(block).toBeLessThan(mostBlock);

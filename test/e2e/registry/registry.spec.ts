@@ -20,8 +20,8 @@ describe('the registry of registered agents', () => {
   afterEach(async () => {
     await Promise.all(stubs.splice(0).map((stub) => stub.close()));
     for (const token of [gateway.token, globex])
-      for (const { id } of (await gateway.call('GET', path, undefined, token)).body.items)
-        await gateway.call('DELETE', `${path}/${id}`, undefined, token);
+      for (let items; (items = (await gateway.call('GET', path, undefined, token)).body.items).length > 0;)
+        for (const { id } of items) await gateway.call('DELETE', `${path}/${id}`, undefined, token);
   });
 
   afterAll(() => gateway.close());
@@ -70,6 +70,24 @@ describe('the registry of registered agents', () => {
       }
     },
   );
+
+  it('X2.5 ends a page of agents early when their cards are long, and the next page goes on there', async () => {
+    const inputSchema = { type: 'object', description: 'x'.repeat(900_000) };
+    for (const slug of ['a', 'b', 'c', 'd'])
+      expect((await register({ url: (await stub({ skills: [{ id: 's', inputSchema }] })).url, slug })).status).toBe(
+        201,
+      );
+    const pages: string[][] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { body } = await gateway.call('GET', `${path}?limit=3${cursor && `&cursor=${cursor}`}`);
+      pages.push(body.items.map(({ slug }: { slug: string }) => slug));
+      cursor = body.nextCursor;
+    }
+    expect(pages).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ]);
+  });
 
   it('(G4) reads and parses only the agents that changed', async () => {
     const [one, two, three] = [await stub({ name: 'One' }), await stub({ name: 'Two' }), await stub({ name: 'Three' })];

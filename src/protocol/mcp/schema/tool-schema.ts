@@ -8,7 +8,7 @@ import type { Violation } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { asDoubles } from '../exact-integers.js';
 import { mendSchema, type MendedSchema } from './mend-schema.js';
-import { compileWith, isCheckable, metaCheck } from './schema-engine.js';
+import { compileWith, isRefusedPattern, metaCheck } from './schema-engine.js';
 import { schemaFault } from './schema-fault.js';
 import { isDeeperThan, isLargerThan, mayExplode } from './schema-size.js';
 
@@ -71,7 +71,7 @@ export function skillSchema(schema: Json | undefined): MendedSchema {
 
 function callabilityFault(schema: JsonObject): string | undefined {
   if (!metaCheck(schema.$schema)) return unknownDialect(schema);
-  return beyondLimits(schema) ?? schemaFault(schema, isCheckable);
+  return beyondLimits(schema) ?? schemaFault(schema, (pattern) => !isRefusedPattern(pattern));
 }
 
 function unknownDialect({ $schema }: JsonObject): string {

@@ -1,18 +1,21 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { metaCheck } from './schema-engine.js';
-import { pointedAt } from './schema-size.js';
+import { isLargerThan, pointedAt } from './schema-size.js';
 
+/** Most values of a schema, as `isLargerThan` counts them: the walk takes a few milliseconds. */
+const maxSize = 5_000;
 /** Members that hold data, even when the data looks like a schema. */
 const data: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples']);
 
 /**
  * Says why a schema does not compile, as far as a walk through it can find out: it breaks the schema of its dialect,
  * refers to a target outside itself, or has an invalid pattern. Undefined when no fault is found; a schema of an
- * unknown dialect is not checked. Pure.
+ * unknown dialect is not checked, nor a very large one, because the walk would hold up other callers. Pure.
  *
  * @param isPattern true when a regular expression can be used.
  */
 export function schemaFault(schema: JsonObject, isPattern: (pattern: string) => boolean): string | undefined {
+  if (isLargerThan(schema, maxSize)) return undefined;
   const isValid = metaCheck(schema.$schema);
   if (isValid && !isValid(schema)) return 'not a valid JSON Schema of its dialect';
   const members = membersOf(schema);
