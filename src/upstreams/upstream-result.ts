@@ -1,7 +1,7 @@
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { tasksExtension } from '../protocol/mcp/server-task.js';
-import { isDeeperThan } from '../protocol/mcp/schema-size.js';
+import { isDeeperThan } from '../protocol/mcp/schema/schema-size.js';
 import { metaKeys } from '../protocol/mcp/meta.js';
 
 /** Maximum nesting depth of a result; a deeper one could overflow the stack. */

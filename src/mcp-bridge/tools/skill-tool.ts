@@ -8,7 +8,7 @@ import { decodeBridgeReply, encodeBridgeCall, toolOutput } from '../../protocol/
 import { takesText } from '../../protocol/a2a/remote/skill-input.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
 import { canonicalName, safeAlias, slugOf } from '../../protocol/mcp/tool-names.js';
-import { compileToolSchema, listedSchema } from '../../protocol/mcp/tool-schema.js';
+import { compileToolSchema, listedSchema } from '../../protocol/mcp/schema/tool-schema.js';
 
 /** One request of a fetcher: a POST with a deadline. */
 export interface FetcherRequest {

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { literalName, portableName, upstreamName } from '../../protocol/mcp/tool-names.js';
 import { takesText } from '../../protocol/a2a/remote/skill-input.js';
-import { listedSchema, skillSchema } from '../../protocol/mcp/tool-schema.js';
+import { listedSchema, skillSchema } from '../../protocol/mcp/schema/tool-schema.js';
 import type { AgentSnapshot } from '../../registry/registry.service.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
 import type { ServerSnapshot } from '../../upstreams/upstreams.service.js';

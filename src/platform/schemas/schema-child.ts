@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { Violation } from '../../kernel/errors.js';
 import type { Json } from '../../kernel/json.js';
-import { compileToolSchema, type CompiledSchema, type SchemaLimits } from '../../protocol/mcp/tool-schema.js';
+import { compileToolSchema, type CompiledSchema, type SchemaLimits } from '../../protocol/mcp/schema/tool-schema.js';
 
 /**
  * A request to the process: arguments and the number of their schema; the schema itself only when it was not sent

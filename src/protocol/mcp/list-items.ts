@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { mendSchema } from './mend-schema.js';
-import { schemaFault } from './schema-fault.js';
+import { mendSchema } from './schema/mend-schema.js';
+import { schemaFault } from './schema/schema-fault.js';
 
 /** The lists of an MCP server, by the member that has the items. */
 export type ItemList = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';

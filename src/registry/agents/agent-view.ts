@@ -2,7 +2,7 @@ import { withoutQuery } from '../../platform/secrets/url-queries.js';
 import { parseExact } from '../../protocol/exact-integers.js';
 import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
 import { canonicalName, disambiguate, safeAlias } from '../../protocol/mcp/tool-names.js';
-import { skillSchema } from '../../protocol/mcp/tool-schema.js';
+import { skillSchema } from '../../protocol/mcp/schema/tool-schema.js';
 import type { AgentEntity } from './agent.entity.js';
 import type { AgentView, RegisteredAgent, SkillTool } from '../registry.types.js';
 

@@ -15,7 +15,7 @@ import type { AgentQuery } from '../registry.types.js';
 const leaseMs = 30_000;
 const declarationLock = 7_262_914;
 /** Bytes of the cards in one page of agents: making an answer of megabytes would hold up other callers. */
-const maxPageBytes = 2_097_152;
+const maxPageBytes = 1_048_576;
 /** Number of card changes that are stored for each agent. */
 export const keptChanges = 50;
 

@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
 import { isLogLevel, weightOf } from '../../protocol/mcp/log-levels.js';
-import { isDeeperThan } from '../../protocol/mcp/schema-size.js';
+import { isDeeperThan } from '../../protocol/mcp/schema/schema-size.js';
 import type { Root } from '../upstream.types.js';
 import { maxNesting } from '../upstream-result.js';
 import { metaKeys } from '../../protocol/mcp/meta.js';

@@ -1,7 +1,7 @@
 import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { mendItem, outputFault, type ItemList } from '../../protocol/mcp/list-items.js';
-import { isDeeperThan } from '../../protocol/mcp/schema-size.js';
+import { isDeeperThan } from '../../protocol/mcp/schema/schema-size.js';
 import { eachInTurns } from '../../platform/jobs/in-turns.js';
 import { maxNesting } from '../upstream-result.js';
 import type {

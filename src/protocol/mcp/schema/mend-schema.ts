@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
 
 /** A schema in a form that clients can list, with the corrected problems. */
 export interface MendedSchema {

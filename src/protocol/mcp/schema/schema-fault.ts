@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
 import { metaCheck } from './schema-engine.js';
 import { isLargerThan, pointedAt } from './schema-size.js';
 

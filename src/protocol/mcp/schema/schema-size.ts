@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
 
 const maxExpansion = 10_000;
 const maxAlternatives = 1_000;

@@ -1,6 +1,6 @@
 import { Script } from 'node:vm';
 import fc from 'fast-check';
-import type { Json } from '../../kernel/json.js';
+import type { Json } from '../../../kernel/json.js';
 import { compileToolSchema, listedSchema, skillSchema } from './tool-schema.js';
 
 /** Returns the violated fields of the arguments. Throws when the schema itself is refused. */

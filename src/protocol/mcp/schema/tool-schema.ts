@@ -1,12 +1,12 @@
 import { Script, createContext } from 'node:vm';
 import { createHash } from 'node:crypto';
 import type { ErrorObject, ValidateFunction } from 'ajv';
-import { BoundedMap } from '../../kernel/bounded-map.js';
-import { canonicalJson } from '../../kernel/canonical-json.js';
-import { systemClock, workedMs, type Clock } from '../../kernel/clock.js';
-import type { Violation } from '../../kernel/errors.js';
-import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { asDoubles } from '../exact-integers.js';
+import { BoundedMap } from '../../../kernel/bounded-map.js';
+import { canonicalJson } from '../../../kernel/canonical-json.js';
+import { systemClock, workedMs, type Clock } from '../../../kernel/clock.js';
+import type { Violation } from '../../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
+import { asDoubles } from '../../exact-integers.js';
 import { mendSchema, type MendedSchema } from './mend-schema.js';
 import { compileWith, isRefusedPattern, metaCheck } from './schema-engine.js';
 import { schemaFault } from './schema-fault.js';
@@ -64,6 +64,15 @@ let anything: CompiledSchema | undefined;
 export function skillSchema(schema: Json | undefined): MendedSchema {
   if (schema === undefined || schema === null || schema === true) return { schema: anyObject, problems: [] };
   if (!isJsonObject(schema)) return { problems: [], refusal: 'an input schema must be a JSON object' };
+  let known = skillSchemas.get(schema);
+  if (!known) skillSchemas.set(schema, (known = callableSchema(schema)));
+  return known;
+}
+
+// The check of a large schema takes milliseconds, and views and catalogues need it again and again.
+const skillSchemas = new WeakMap<JsonObject, MendedSchema>();
+
+function callableSchema(schema: JsonObject): MendedSchema {
   const mended = mendSchema(schema);
   const refusal = mended.schema && callabilityFault(mended.schema);
   return refusal === undefined ? mended : { problems: mended.problems, refusal };
