@@ -51,11 +51,18 @@ export const unstorable = 'must not contain NUL or lone surrogates';
 
 /** True when a text in the value (a key too) has a NUL or a lone surrogate, which PostgreSQL cannot store. */
 export function containsUnstorable(value: unknown): boolean {
-  return some(value, (item) =>
-    typeof item === 'string'
-      ? isUnstorable(item)
-      : typeof item === 'object' && item !== null && !Array.isArray(item) && Object.keys(item).some(isUnstorable),
-  );
+  // Every request is checked, so texts do not go over the stack.
+  const stack: object[] = [[value]];
+  while (stack.length > 0) {
+    const item = stack.pop()!;
+    const isList = Array.isArray(item);
+    for (const inner of isList ? (item as unknown[]) : Object.values(item as Record<string, unknown>)) {
+      if (typeof inner === 'string' && isUnstorable(inner)) return true;
+      if (typeof inner === 'object' && inner !== null) stack.push(inner);
+    }
+    if (!isList && Object.keys(item).some(isUnstorable)) return true;
+  }
+  return false;
 }
 
 /**

@@ -60,7 +60,7 @@ export class OwnRouting {
     const [snapshot, records] = await Promise.all([this.registry.snapshot(org), this.store.records(org)]);
     const excluded: { agent: string; reason: string }[] = [];
     const offers = candidates.map(({ agent }) => agent);
-    const fits = this.offers.of(org, offers).fitsOf(wish);
+    const fits = (await this.offers.of(org, offers)).fitsOf(wish);
     const suited = candidates.flatMap(({ agent, excluded: known }, index): Suited[] => {
       const found = known ?? appraise(agent, fits[index]!, snapshot, records);
       if (typeof found === 'object') return [found];

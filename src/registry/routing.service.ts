@@ -144,7 +144,7 @@ export class RoutingService {
       this.store.records(ctx.org.id),
     ]);
     const cards = agents.map(({ card }) => card ?? noCard);
-    const fits = this.offers.of(ctx.org.id, cards).fitsOf(wish);
+    const fits = (await this.offers.of(ctx.org.id, cards)).fitsOf(wish);
     const appraised = agents.map((agent, index) => {
       const record = records.get(agent.row.id) ?? noRecord;
       const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;

@@ -51,26 +51,31 @@ const metaKey = 'dev.rialto/tool';
 const skillEntries = new WeakMap<RegisteredAgent, readonly SkillEntry[]>();
 const serverEntries = new WeakMap<RegisteredServer, readonly UpstreamEntry[]>();
 
-function cachedFor<Key extends object, Value>(known: WeakMap<Key, Value>, key: Key, make: () => Value): Value {
-  const value = known.get(key) ?? make();
-  known.set(key, value);
-  return value;
+function* entriesOf<Owner extends object, Tool, Entry>(
+  owner: Owner & { readonly tools: readonly Tool[] },
+  known: WeakMap<Owner, readonly Entry[]>,
+  entryOf: (tool: Tool) => Entry,
+): Generator<void, readonly Entry[]> {
+  const earlier = known.get(owner);
+  if (earlier) return earlier;
+  const entries: Entry[] = [];
+  for (const tool of owner.tools) {
+    entries.push(entryOf(tool));
+    yield;
+  }
+  known.set(owner, entries);
+  return entries;
 }
 
 /**
  * Builds the catalogue of an org. Tools of unreachable agents can still be called, but are not listed (RE-45). Yields
- * after each agent and server, because they may have large schemas. Pure.
+ * after each tool, because it may have a large schema. Pure.
  */
 export function* catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): Generator<void, ToolCatalogue> {
   const entries: ToolEntry[] = [];
-  for (const agent of agents) {
-    entries.push(...cachedFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))));
-    yield;
-  }
-  for (const server of servers) {
-    entries.push(...cachedFor(serverEntries, server, () => server.tools.map(upstreamEntry)));
-    yield;
-  }
+  for (const agent of agents)
+    entries.push(...(yield* entriesOf(agent, skillEntries, (tool) => skillEntry(agent, tool))));
+  for (const server of servers) entries.push(...(yield* entriesOf(server, serverEntries, upstreamEntry)));
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
   // When two tools have the same name, the later entry gets it: a literal name never hides an alias, and neither hides
   // a canonical name.

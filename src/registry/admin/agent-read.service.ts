@@ -4,6 +4,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { Cursors, type Page } from '../../platform/http/cursor.js';
 import { atOnce, eachInTurns } from '../../platform/jobs/in-turns.js';
+import { skillSchema } from '../../protocol/mcp/schema/tool-schema.js';
 import type { AgentEntity } from '../agents/agent.entity.js';
 import { AgentStore, keptChanges } from '../agents/agent.store.js';
 import { agentView, rivalSlugs, understand } from '../agents/agent-view.js';
@@ -74,6 +75,8 @@ export class AgentReadService {
     const alone = fresh?.byId.get(row.id) ?? atOnce(understand([row]))[0]!;
     const hasRivals = !fresh && (await this.store.hasAny(row.orgId, rivalSlugs(alone)));
     const agent = hasRivals ? ((await this.registry.snapshot(row.orgId)).byId.get(row.id) ?? alone) : alone;
+    // The view needs each of them, and large ones take milliseconds to check.
+    await eachInTurns(agent.card?.skills ?? [], ({ inputSchema }) => skillSchema(inputSchema));
     return agentView({ ...agent, row });
   }
 }

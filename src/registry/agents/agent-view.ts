@@ -10,7 +10,7 @@ export type { RegisteredAgent } from '../registry.types.js';
 
 /**
  * Adds the parsed card and the tool names to each row. Pass all agents of an org: the older agent keeps a name that
- * two agents want. Yields after each row, because a card may be large. Pure.
+ * two agents want. Yields between pieces, because a card may be large. Pure.
  * @param earlier the same agents at an earlier time, by id: rows that are the same object are not read again.
  */
 export function* understand(
@@ -20,7 +20,7 @@ export function* understand(
   const agents: RegisteredAgent[] = [];
   for (const row of rows) {
     const before = earlier?.get(row.id);
-    const card = knownCard(row, before) ?? cardOf(row);
+    const card = knownCard(row, before) ?? (yield* readingCard(row));
     const tools = toolsOf(row, card);
     agents.push(before?.row === row && before.tools === tools ? before : { row, card, tools });
     yield;
@@ -77,9 +77,12 @@ function knownCard(row: AgentEntity, earlier: RegisteredAgent | undefined): Norm
   return isSame ? earlier.card : undefined;
 }
 
-function cardOf(row: AgentEntity): NormalisedCard | undefined {
-  const normalised = row.card === null ? undefined : normaliseCard(parseExact(row.card), { url: row.cardUrl });
-  return normalised?.ok ? normalised.card : undefined;
+function* readingCard({ card, cardUrl }: AgentEntity): Generator<void, NormalisedCard | undefined> {
+  if (card === null) return undefined;
+  const parsed = parseExact(card);
+  yield;
+  const normalised = normaliseCard(parsed, { url: cardUrl });
+  return normalised.ok ? normalised.card : undefined;
 }
 
 /**

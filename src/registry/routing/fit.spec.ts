@@ -1,9 +1,11 @@
 import { chanceOf } from './choose.js';
+import { atOnce } from '../../platform/jobs/in-turns.js';
 import { OfferIndex, OfferIndexes, type Fit, type Offer, type Wish } from './fit.js';
 
 const wish = (more: Partial<Wish> = {}): Wish => ({ workType: 'review', description: '', requiredSkills: [], ...more });
 const skill = (id: string, tags: string[] = [], description = '') => ({ id, name: id, description, tags });
-const fitOf = (wanted: Wish, one: Offer): Fit => new OfferIndex([one]).fitsOf(wanted)[0]!;
+const indexOf = (offers: readonly Offer[]): OfferIndex => atOnce(OfferIndex.building(offers));
+const fitOf = (wanted: Wish, one: Offer): Fit => indexOf([one]).fitsOf(wanted)[0]!;
 const offer = (...skills: Offer['skills'][number][]): Offer => ({ description: '', skills });
 
 /** Six cards, from the best fit to those without a fit. */
@@ -100,17 +102,17 @@ describe('an index of many cards', () => {
     const all = Object.values(cards);
     for (const requiredSkills of [[], ['typescript'], ['check', 'python'], ['none']]) {
       const wanted = wish({ requiredSkills, description: 'Reviews requests, mistakes, leaks' });
-      expect(new OfferIndex(all).fitsOf(wanted)).toEqual(all.map((one) => fitOf(wanted, one)));
+      expect(indexOf(all).fitsOf(wanted)).toEqual(all.map((one) => fitOf(wanted, one)));
     }
   });
 
-  it('is kept for each org while its cards are the same', () => {
+  it('is kept for each org while its cards are the same', async () => {
     const indexes = new OfferIndexes();
     const [one, two] = [offer(skill('a')), offer(skill('b'))];
-    const index = indexes.of('org', [one, two]);
-    expect(indexes.of('other', [two])).not.toBe(index);
-    indexes.of('org', [one]);
-    expect(indexes.of('org', [one, two])).toBe(index);
-    expect(indexes.of('org', [one, { ...two }])).not.toBe(index);
+    const index = await indexes.of('org', [one, two]);
+    expect(await indexes.of('other', [two])).not.toBe(index);
+    await indexes.of('org', [one]);
+    expect(await indexes.of('org', [one, two])).toBe(index);
+    expect(await indexes.of('org', [one, { ...two }])).not.toBe(index);
   });
 });

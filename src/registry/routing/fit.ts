@@ -1,4 +1,5 @@
 import { BoundedMap } from '../../kernel/bounded-map.js';
+import { inTurns } from '../../platform/jobs/in-turns.js';
 
 /** Work to assign to the agent that does it best. */
 export interface Wish {
@@ -33,6 +34,9 @@ export type Fit =
 /** Shares of the score: the agent can do the work; it names the work type; its words match the description. */
 const shares = { capable: 0.5, workType: 0.3, description: 0.2 };
 
+/** Most tags of a skill, and characters of a description, that are compared: more are no help to choose an agent. */
+const [maxTags, maxText] = [200, 20_000];
+
 /** A skill or an offer by the position in its index. */
 type Position = number;
 
@@ -49,15 +53,25 @@ export class OfferIndex {
   private readonly skillIds: string[] = [];
   private readonly offerOf: Position[] = [];
 
-  constructor(private readonly offers: readonly Offer[]) {
-    for (const [offer, { words, skills }] of offers.map(termsOf).entries()) {
-      this.offerWords.add(words, offer);
-      for (const { id, names, words: ofSkill } of skills) {
-        const skill = this.skillIds.push(id) - 1;
-        this.offerOf.push(offer);
-        this.named.add(names, skill);
-        this.skillWords.add(ofSkill, skill);
-      }
+  private constructor(private readonly offers: readonly Offer[]) {}
+
+  /** Builds the index of offers. Yields after each skill, because a card may have a megabyte of words. Pure. */
+  static *building(offers: readonly Offer[]): Generator<void, OfferIndex> {
+    const index = new OfferIndex(offers);
+    for (const [position, offer] of offers.entries()) {
+      index.add(terms.get(offer) ?? (yield* readingTerms(offer)), position);
+      yield;
+    }
+    return index;
+  }
+
+  private add({ words, skills }: Terms, offer: Position): void {
+    this.offerWords.add(words, offer);
+    for (const { id, names, words: ofSkill } of skills) {
+      const skill = this.skillIds.push(id) - 1;
+      this.offerOf.push(offer);
+      this.named.add(names, skill);
+      this.skillWords.add(ofSkill, skill);
     }
   }
 
@@ -122,10 +136,10 @@ export class OfferIndex {
 export class OfferIndexes {
   private readonly indexes = new BoundedMap<string, OfferIndex>(500);
 
-  of(org: string, offers: readonly Offer[]): OfferIndex {
+  async of(org: string, offers: readonly Offer[]): Promise<OfferIndex> {
     const known = this.indexes.use(org);
     if (known?.covers(offers)) return known;
-    const index = new OfferIndex(offers);
+    const index = await inTurns(OfferIndex.building(offers));
     if (offers.length > 1) this.indexes.set(org, index);
     return index;
   }
@@ -160,16 +174,16 @@ interface Terms {
 // A change of one card makes a new index of all.
 const terms = new WeakMap<Offer, Terms>();
 
-function termsOf(offer: Offer): Terms {
-  let known = terms.get(offer);
-  if (!known) {
-    const skills = offer.skills.map(({ id, name, description, tags }) => {
-      const names = new Set([id, name, ...tags].map(plain));
-      names.delete('');
-      return { id, names, words: wordsOf([id, name, description, ...tags].join(' ')) };
-    });
-    terms.set(offer, (known = { words: wordsOf(offer.description), skills }));
+function* readingTerms(offer: Offer): Generator<void, Terms> {
+  const skills: Terms['skills'][number][] = [];
+  for (const { id, name, description, tags } of offer.skills) {
+    const names = [id, name, ...tags.slice(0, maxTags)];
+    const words = wordsOf([...names, description.slice(0, maxText)].join(' '));
+    skills.push({ id, names: new Set(names.map(plain).filter((term) => term !== '')), words });
+    yield;
   }
+  const known = { words: wordsOf(offer.description.slice(0, maxText)), skills };
+  terms.set(offer, known);
   return known;
 }
 

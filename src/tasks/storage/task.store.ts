@@ -81,8 +81,11 @@ export interface TaskRow {
   log: EventsRow[] | null;
 }
 
-/** The columns of `taskColumns` with a size that callers decide. */
-export const contentColumns = ['history', 'artifacts', 'status_message', 'log'];
+/**
+ * The columns of `taskColumns` with a size that callers decide. The log counts three times: it holds a text once that
+ * the history, an artifact and the status message of the answer may all have.
+ */
+export const contentColumns = ['history', 'artifacts', 'status_message', 'log', 'log', 'log'];
 
 /** A row of `claimedColumns`. Without `history` it has no content. */
 export type ClaimedRow = TaskRow | (Omit<TaskRow, 'history'> & { history: null });
@@ -100,7 +103,7 @@ const rowsPerRead = 500;
 /**
  * Most bytes of caller content in one read, except that the first row is always read: a single task can have megabytes.
  */
-const maxReadBytes = 4_194_304;
+const maxReadBytes = 2_097_152;
 
 /**
  * SQL for the first rows of a relation in an order: at least one, and up to `maxReadBytes` of the given columns.

@@ -39,6 +39,7 @@ describe('the most expensive allowed input does not block other callers', () => 
       authorization: `Bearer ${gateway.token}`,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
+      'a2a-version': '1.0',
     };
     const answer = await fetch(`${gateway.url}${path}`, { headers, ...init });
     expect([answer.status, (await answer.arrayBuffer()).byteLength > 500_000]).toEqual([200, true]);
@@ -84,6 +85,36 @@ describe('the most expensive allowed input does not block other callers', () => 
         blocks.push(await longestBlock(() => answered('/api/a2a/agents?limit=200')));
         const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
         blocks.push(await longestBlock(() => answered('/mcp', { method: 'POST', body: list })));
+        return Math.max(...blocks);
+      });
+      expect(block).toBeLessThan(mostBlock);
+    },
+    300_000,
+  );
+
+  onThisNode(
+    'X2.4 a choice among cards of 50,000 words, and a list of large tasks',
+    async () => {
+      const block = await leastOf(mostBlock, async (attempt) => {
+        const skill = `wordy${attempt}`;
+        const words = Array.from({ length: 50_000 }, (_, index) => `word${attempt}${index}`);
+        for (const [index, more] of [{ tags: words }, { description: words.join(' ') }, { tags: words }].entries()) {
+          const stub = await startStubAgent({ name: `${skill} ${index}`, skills: [{ id: skill, ...more }] });
+          stubs.push(stub);
+          const agent = { url: stub.url, slug: `${skill}_${index}` };
+          expect((await gateway.call('POST', '/api/a2a/agents', agent)).status).toBe(201);
+        }
+        const wish = { workType: 'word1', description: 'word2 word3', requiredSkills: [skill] };
+        const choice = longestBlock(async () => {
+          const { body } = await gateway.call('POST', '/api/a2a/dispatch/explain', wish);
+          expect(body.candidates.filter(({ excluded }: { excluded: unknown }) => excluded === null)).toHaveLength(3);
+        });
+        const blocks = [await choice];
+        for (let index = 0; index < 10; index++)
+          await rpc(gateway, 'SendMessage', { message: userMessage(words.join(' ').slice(0, 600_000)) });
+        const params = { pageSize: 100, includeArtifacts: true };
+        const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params });
+        blocks.push(await longestBlock(() => answered('/a2a/agents/echo', { method: 'POST', body: list })));
         return Math.max(...blocks);
       });
       expect(block).toBeLessThan(mostBlock);
