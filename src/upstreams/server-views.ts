@@ -3,9 +3,12 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { eachInTurns } from '../platform/jobs/in-turns.js';
 import { withoutQuery } from '../platform/secrets/url-queries.js';
 import type { McpServerEntity } from './storage/mcp-server.entity.js';
+import { serverOf } from './storage/registered-server.js';
 import { UpstreamStore } from './storage/upstream.store.js';
+import type { RegisteredServer } from './registered-server.types.js';
 import type { ServerQuery, ServerView } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
@@ -26,9 +29,10 @@ export class ServerViews {
     return this.acts.read(ctx, 'mcp.server.list', async () => {
       const scope = `mcp-servers:${ctx.org.id}:${status ?? ''}`;
       const [after] = cursor ? this.cursors.decode(scope, cursor, 1) : [];
-      const rows = (await this.store.findAll(ctx.org.id)).filter(({ serverId }) => !after || serverId > after);
-      const shown = await Promise.all(rows.map((row) => this.upstreams.mayDiscover(ctx, row.serverId)));
-      const views = await Promise.all(rows.filter((_, index) => shown[index]).map((row) => this.viewOf(ctx, row)));
+      const servers = (await this.upstreams.current(ctx.org.id)).filter(({ row }) => !after || row.serverId > after);
+      const shown = await Promise.all(servers.map(({ row }) => this.upstreams.mayDiscover(ctx, row.serverId)));
+      const visible = servers.filter((_, index) => shown[index]);
+      const views = await eachInTurns(visible, (server) => this.viewServer(ctx, server));
       const wanted = views.filter((view) => status === undefined || view.status === status);
       return pageOf(
         wanted.slice(0, limit + 1),
@@ -53,8 +57,13 @@ export class ServerViews {
   }
 
   /** Shows a server with what it offers to the caller. */
-  async viewOf(ctx: CallContext, row: McpServerEntity): Promise<ServerView> {
-    const { connection, server } = await this.upstreams.seen(ctx, row);
+  viewOf(ctx: CallContext, row: McpServerEntity): Promise<ServerView> {
+    return this.viewServer(ctx, serverOf(row));
+  }
+
+  private async viewServer(ctx: CallContext, shared: RegisteredServer): Promise<ServerView> {
+    const { row } = shared;
+    const { connection, server } = await this.upstreams.seen(ctx, shared);
     const { protocolVersion, serverInfo } = server.row.offer;
     const { tools, resources, templates, prompts } = server;
     return {

@@ -5,7 +5,7 @@ import type { Notice } from '../kernel/notices.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
-import type { McpServerEntity } from './storage/mcp-server.entity.js';
+import { eachInTurns } from '../platform/jobs/in-turns.js';
 import { serverOf } from './storage/registered-server.js';
 import type { RegisteredServer } from './registered-server.types.js';
 import type { UpstreamConnection } from './connections/upstream-connection.js';
@@ -29,8 +29,8 @@ export interface ServerSnapshot {
 export class UpstreamsService {
   private readonly snapshots = new SnapshotCache<ServerSnapshot>({
     probe: (org) => this.store.version(org),
-    load: async (org, version) => {
-      const servers = (await this.store.findAll(org as OrgId)).map((row) => serverOf(row));
+    load: async (org, version, previous) => {
+      const servers = await this.readServers(org as OrgId, previous);
       const isPersonal = servers.some(({ row }) => row.userCredentials !== 'none');
       return { version, servers, quarantined: quarantinedIn(servers), isPersonal };
     },
@@ -48,6 +48,23 @@ export class UpstreamsService {
   /** Returns the servers as callers without credentials see them. */
   snapshot(org: string): Promise<ServerSnapshot> {
     return this.snapshots.get(org);
+  }
+
+  /** Returns the servers as callers without credentials see them, also changes that the snapshot does not have yet. */
+  async current(org: OrgId): Promise<RegisteredServer[]> {
+    return this.readServers(org, await this.snapshot(org));
+  }
+
+  /** Reads only the servers that changed since the known ones were read: an org may have 16 MiB of offers. */
+  private async readServers(org: OrgId, known: ServerSnapshot | undefined): Promise<RegisteredServer[]> {
+    const before = new Map(known?.servers.map((server) => [server.row.id, server]));
+    const all = await this.store.revisions(org);
+    const changed = all.filter(({ id, revision }) => before.get(id)?.row.revision !== revision);
+    const rows = await this.store.findByIds(changed.map(({ id }) => id));
+    const read = await eachInTurns(rows, (row) => serverOf(row));
+    for (const { id } of changed) before.delete(id);
+    for (const server of read) before.set(server.row.id, server);
+    return all.flatMap(({ id }) => before.get(id) ?? []);
   }
 
   /** Returns the servers as the caller sees them. */
@@ -72,13 +89,16 @@ export class UpstreamsService {
     return known?.shared === shared ? known.snapshot : undefined;
   }
 
-  /** Returns one server as the caller sees it, and the caller's connection, if there is one. */
+  /**
+   * Returns one server as the caller sees it, and the caller's connection, if there is one.
+   * @param server the server as callers without credentials see it.
+   */
   async seen(
     ctx: CallContext,
-    row: McpServerEntity,
+    server: RegisteredServer,
   ): Promise<{ server: RegisteredServer; connection?: UpstreamConnection }> {
-    const server = this.users.seenWith(await this.users.given(ctx), serverOf(row));
-    return { server, connection: this.pool.lineTo(row, await this.users.credentialFor(ctx, row)) };
+    const seen = this.users.seenWith(await this.users.given(ctx), server);
+    return { server: seen, connection: this.pool.lineTo(server.row, await this.users.credentialFor(ctx, server.row)) };
   }
 
   mayDiscover(ctx: CallContext, serverId: string): Promise<boolean> {

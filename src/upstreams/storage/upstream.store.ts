@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
@@ -29,6 +29,19 @@ export class UpstreamStore {
   /** Returns all servers of an org in order of their ids. */
   findAll(org: OrgId, tx?: Tx): Promise<McpServerEntity[]> {
     return this.within(tx).find({ where: { orgId: org }, order: { serverId: 'ASC' } });
+  }
+
+  /** All servers of an org in order of their ids, each with a number that changes with the server. */
+  revisions(org: OrgId): Promise<Pick<McpServerEntity, 'id' | 'revision'>[]> {
+    return this.pg.rows(
+      'mcp-server-revisions',
+      'select id, revision from mcp_servers where org_id = :org order by server_id',
+      { org },
+    );
+  }
+
+  findByIds(ids: readonly string[]): Promise<McpServerEntity[]> {
+    return ids.length === 0 ? Promise.resolve([]) : this.servers.findBy({ id: In([...ids]) });
   }
 
   /** Returns declared servers with an offer that was never read. */

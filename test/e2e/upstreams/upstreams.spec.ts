@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { UpstreamStore } from '../../../src/upstreams/storage/upstream.store.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { connectLegacySdk, connectSdk } from '../../support/clients/mcp-clients.js';
@@ -345,6 +346,16 @@ describe('MCP servers as tools', () => {
     expect(listed).toEqual(Array.from({ length: 10 }, (_, index) => `s${index}__echo`));
     expect(await names(undefined, '/mcp?servers=s3,s7')).toEqual(['s3__echo', 's7__echo']);
     expect(await names(undefined, '/mcp?agents=none')).toEqual([]);
+  });
+
+  it('a change of one server reads only that server again', async () => {
+    for (const id of ['a', 'b']) await register(await start(), id);
+    const list = async () => (await gateway.call('GET', '/api/mcp/servers')).body.items;
+    expect(await list()).toHaveLength(2);
+    const read = jest.spyOn(gateway.gateway.get(UpstreamStore), 'findByIds');
+    await gateway.call('PATCH', '/api/mcp/servers/b', { name: 'Second' });
+    expect((await list()).map(({ name }: { name: string }) => name)).toEqual(['upstream', 'Second']);
+    expect(new Set(read.mock.calls.flat(2)).size).toBe(1);
   });
 
   it('clients of both generations list and call them', async () => {
