@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
 import type { StoredTask } from '../task.types.js';
-import { contentColumns, firstOf, taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import { firstListed, taskColumns, TaskStore, type TaskRow } from './task.store.js';
 
 /** One conversation: the tasks of one caller of an org in one context. */
 export interface ConversationKey {
@@ -50,7 +50,7 @@ export class ConversationStore {
   ): Promise<{ tasks: readonly { task: StoredTask; at: string }[]; more: boolean }> {
     const rows = await this.pg.rows<TaskRow & { at: string; total: number }>(
       'conversation-tasks',
-      firstOf(
+      firstListed(
         `
         select ${taskColumns()}, t.created_at,
           to_char(t.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
@@ -62,7 +62,6 @@ export class ConversationStore {
         order by t.created_at, t.id
         limit :limit`,
         'created_at, id',
-        contentColumns,
       ),
       { contextId, org, owner, at, id, limit: limit + 1 },
     );

@@ -3,7 +3,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { positional, type SqlParams } from '../../platform/database/sql.js';
 import { taskStatesOf, type ConversationState } from '../../protocol/a2a/conversation/conversation.js';
 import { wordOf, type TaskState } from '../../protocol/a2a/states.js';
-import { contentColumns, firstOf, taskColumns, TaskStore, type TaskRow, type TaskSelection } from './task.store.js';
+import { firstListed, taskColumns, TaskStore, type TaskRow, type TaskSelection } from './task.store.js';
 import type { StoredTask } from '../task.types.js';
 
 /** The tasks that a caller may list, narrowed to those it asks for. */
@@ -73,7 +73,7 @@ export class TaskListStore {
     const parts = [selection.statusMessage, selection.history, selection.artifacts].map(Number).join('');
     const rows = await this.pg.rows<TaskRow & { at: string; total: number }>(
       `task-list:${where.name}:${parts}`,
-      firstOf(page, 'status_timestamp desc, id desc', contentColumns),
+      firstListed(page, 'status_timestamp desc, id desc'),
       { ...where.params, limit: limit + 1 },
     );
     const tasks = await this.tasks.fold(rows);

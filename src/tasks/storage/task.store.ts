@@ -81,11 +81,8 @@ export interface TaskRow {
   log: EventsRow[] | null;
 }
 
-/**
- * The columns of `taskColumns` with a size that callers decide. The log counts three times: it holds a text once that
- * the history, an artifact and the status message of the answer may all have.
- */
-export const contentColumns = ['history', 'artifacts', 'status_message', 'log', 'log', 'log'];
+/** The columns of `taskColumns` with a size that callers decide. */
+const contentColumns = ['history', 'artifacts', 'status_message', 'log'];
 
 /** A row of `claimedColumns`. Without `history` it has no content. */
 export type ClaimedRow = TaskRow | (Omit<TaskRow, 'history'> & { history: null });
@@ -103,13 +100,21 @@ const rowsPerRead = 500;
 /**
  * Most bytes of caller content in one read, except that the first row is always read: a single task can have megabytes.
  */
-const maxReadBytes = 2_097_152;
+const maxReadBytes = 4_194_304;
+/** The same for an answer with many tasks: writing it in one piece must not hold up other callers. */
+const maxListBytes = 2_097_152;
 
 /**
- * SQL for the first rows of a relation in an order: at least one, and up to `maxReadBytes` of the given columns.
- * `total` is the number of all rows.
+ * SQL for the first tasks of a relation in an order, for an answer with all of them: at least one, and up to
+ * `maxListBytes`. `total` is the number of all rows.
  */
-export function firstOf(rows: string, order: string, columns: readonly string[]): string {
+export function firstListed(rows: string, order: string): string {
+  // A log holds a text once that the history, an artifact and the status message of the answer may all have.
+  return firstOf(rows, order, [...contentColumns, 'log', 'log'], maxListBytes);
+}
+
+/** SQL for the first rows of a relation in an order: at least one, and up to `most` bytes of the given columns. */
+function firstOf(rows: string, order: string, columns: readonly string[], most = maxReadBytes): string {
   const bytes = columns.map((column) => `coalesce(octet_length(${column}::text), 0)`).join(' + ');
   return `
     select *
@@ -120,7 +125,7 @@ export function firstOf(rows: string, order: string, columns: readonly string[])
         count(*) over ()::int as total
       from (${rows}) f
     ) w
-    where weight <= ${maxReadBytes} or place = 1
+    where weight <= ${most} or place = 1
     order by ${order}`;
 }
 
