@@ -145,6 +145,9 @@ describe('an item of a list of an MCP server (C25)', () => {
     ['a reference to nothing', { properties: { a: { $ref: '#/$defs/none' } } }, /refers to/],
     ['a reference elsewhere', { $ref: 'https://elsewhere.example/a.json' }, /refers to/],
     ['a pattern that is invalid', { properties: { a: { pattern: '(' } } }, /pattern/],
+    ['a pattern with an unknown Unicode class', { properties: { a: { pattern: '\\p{Nope}' } } }, /pattern/],
+    ['a pattern with a class in a range', { properties: { a: { pattern: '[\\p{L}-z]' } } }, /pattern/],
+    ['a pattern with a class after a backslash', { properties: { a: { pattern: '\\\\p{L}' } } }, /pattern/],
     ['a pattern of names that is invalid', { patternProperties: { '[': {} } }, /pattern/],
   ])('has an output schema that clients do not compile: %s', (_, more, fault) =>
     expect(outputFault(tool({ outputSchema: { type: 'object', ...more } }))).toMatch(fault),
@@ -164,6 +167,7 @@ describe('an item of a list of an MCP server (C25)', () => {
       'another dialect',
       { $schema: 'http://json-schema.org/draft-04/schema#', properties: { a: { type: 'nonsense' } } },
     ],
+    ['Unicode classes', { properties: { a: { pattern: '^[\\p{L}\\P{Script=Han}]+\\p{Lu}$' } } }],
     ['look-around', { properties: { a: { pattern: '^(?=a)' } } }],
   ])('has an output schema that clients compile: %s', (_, more) =>
     expect(outputFault(tool({ outputSchema: { type: 'object', ...more } }))).toBeUndefined(),

@@ -45,6 +45,9 @@ describe('the most expensive allowed input does not block other callers', () => 
     expect([answer.status, (await answer.arrayBuffer()).byteLength > 500_000]).toEqual([200, true]);
   };
 
+  const register = async (url: string, slug: string) =>
+    expect((await gateway.call('POST', '/api/a2a/agents', { url, slug })).status).toBe(201);
+
   /** Builds a schema with 50 KB of patterns, within every limit of a schema. */
   const hostileSchema = (seed: number) => ({
     type: 'object',
@@ -65,8 +68,6 @@ describe('the most expensive allowed input does not block other callers', () => 
         stubs.push(stub);
         return stub.url;
       };
-      const register = async (url: string, slug: string) =>
-        expect((await gateway.call('POST', '/api/a2a/agents', { url, slug })).status).toBe(201);
       await register(await hostileAgent('warm', -1), 'warm');
       const block = await leastOf(mostBlock, async (attempt) => {
         const skill = `hostile${attempt}`;
@@ -101,8 +102,7 @@ describe('the most expensive allowed input does not block other callers', () => 
         for (const [index, more] of [{ tags: words }, { description: words.join(' ') }, { tags: words }].entries()) {
           const stub = await startStubAgent({ name: `${skill} ${index}`, skills: [{ id: skill, ...more }] });
           stubs.push(stub);
-          const agent = { url: stub.url, slug: `${skill}_${index}` };
-          expect((await gateway.call('POST', '/api/a2a/agents', agent)).status).toBe(201);
+          await register(stub.url, `${skill}_${index}`);
         }
         const wish = { workType: 'word1', description: 'word2 word3', requiredSkills: [skill] };
         const choice = longestBlock(async () => {

@@ -17,7 +17,7 @@ const dialects = new Map<Json | undefined, Dialect>([
 const maxPatternLength = 1_000;
 // Escapes and character classes, which stand for one character. `\1` is a back-reference, `\12` an octal escape.
 const oneCharacter = /\\(?:[^1-7]|[1-7][0-7])|\[\^?(?:\\[^]|\[:\w+:\]|[^\]\\])*(\])?/g;
-// What is left of an open class and of a back-reference; a look-around; a repetition of nothing.
+// After the replacement: an unclosed class, a back-reference, a look-around, or a repetition with nothing before it.
 const refused = /[[\\]|\(\?<?[=!]|(?:^|\|)[*+?]|\([*+]/;
 const metaCheckers = new Map<Dialect, Ajv>();
 
