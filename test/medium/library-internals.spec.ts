@@ -5,6 +5,7 @@ import pg from 'pg';
 import { createDataSource, migrateDatabase } from '../../src/platform/database/migrate.js';
 import { PoolClient } from '../../src/platform/database/pool-client.js';
 import { prepareQueues, type QueueBackend } from '../../src/platform/jobs/queue-backend.js';
+import { PatientPool } from '../../src/platform/library-internals/patient-pool.js';
 import { poolOf } from '../../src/platform/library-internals/typeorm-pool.js';
 import { WatchedWorker } from '../../src/platform/library-internals/watched-worker.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
@@ -28,13 +29,43 @@ describe('insides of libraries that the gateway uses', () => {
     const dataSource = await createDataSource(database.url, []).initialize();
     try {
       const pool = poolOf(dataSource);
-      expect(pool).toBeInstanceOf(pg.Pool);
+      expect(pool).toBeInstanceOf(PatientPool);
       const client = await pool.connect();
       expect(client).toBeInstanceOf(PoolClient);
       client.release();
     } finally {
       await dataSource.destroy();
     }
+  });
+
+  it('a pool opens one connection at a time, and as many as are needed at once', async () => {
+    let opening = 0;
+    let most = 0;
+    class CountedClient extends pg.Client {
+      override connect(connected?: any): any {
+        most = Math.max(most, ++opening);
+        return super.connect((error: Error) => {
+          opening--;
+          connected(error);
+        });
+      }
+    }
+    const pool = new PatientPool({ connectionString: database.url, Client: CountedClient, max: 4 });
+    const held = await Promise.all(Array.from({ length: 4 }, () => pool.connect()));
+    expect(most).toBe(1);
+    const later = pool.query('select 1 as one');
+    expect([pool.totalCount, pool.waitingCount]).toEqual([4, 1]);
+    for (const client of held) client.release();
+    expect((await later).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+  });
+
+  it('a pool answers every statement when its server refuses connections', async () => {
+    const pool = new PatientPool({ connectionString: 'postgres://127.0.0.1:1/none', max: 4 });
+    const ends = await Promise.allSettled(Array.from({ length: 20 }, () => pool.query('select 1')));
+    expect(ends.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 'rejected'));
+    expect([pool.totalCount, pool.waitingCount]).toEqual([0, 0]);
+    await pool.end();
   });
 
   it('BullMQ requests and runs jobs by the methods that the worker overrides', async () => {

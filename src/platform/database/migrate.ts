@@ -43,6 +43,7 @@ import { RefuseEarlierSealers1763859400000 } from '../../../migrations/176385940
 import { SealPersonalFacts1763859300000 } from '../../../migrations/1763859300000-SealPersonalFacts.js';
 import { StampCheckpoints1763859500000 } from '../../../migrations/1763859500000-StampCheckpoints.js';
 import { RialtoError } from '../../kernel/errors.js';
+import { PatientPool } from '../library-internals/patient-pool.js';
 
 /** Every migration, in order. A new migration is a file in `migrations/` and an entry here. */
 export const migrations = [
@@ -107,6 +108,7 @@ export function createDataSource(
   return new DataSource({
     type: 'postgres',
     url,
+    driver: { Pool: PatientPool },
     entities: entities as never[],
     migrations,
     migrationsTableName: 'schema_migrations',

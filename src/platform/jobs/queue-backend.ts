@@ -1,11 +1,11 @@
 import { createPostgresBackend, createRedisBackend, setDefaultBackendFactory, type QueueOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Settings } from '../config/settings.js';
 import { PoolClient } from '../database/pool-client.js';
 import type { Logger } from '../telemetry/logger.js';
 import { GatheringConnector } from '../library-internals/gathering-connector.js';
+import { PatientPool } from '../library-internals/patient-pool.js';
 
 /**
  * All queue objects share this pool. Each listener keeps one connection of it, so the pool has room for those and a
@@ -109,7 +109,7 @@ async function redisBackend(url: string, prefix: string, log: Logger): Promise<Q
 }
 
 function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
-  const pool = new pg.Pool({
+  const pool = new PatientPool({
     Client: PoolClient,
     connectionString: databaseUrl,
     max: queuePoolSize,

@@ -7,10 +7,12 @@ import { Sweeping } from './sweeps.js';
 describe('the sweeps of a process', () => {
   const swept: string[] = [];
   const scheduled: string[] = [];
+  const earlier: string[] = [];
   const removed: string[] = [];
   const warn = jest.fn();
   const queue = {
     upsertJobScheduler: (id: string) => Promise.resolve(void scheduled.push(id)),
+    getJobSchedulers: () => Promise.resolve([...scheduled, ...earlier].map((key) => ({ key }))),
     removeJobScheduler: (id: string) => Promise.resolve(void removed.push(id)),
   };
   const isHeld = () => Promise.resolve(false);
@@ -28,7 +30,7 @@ describe('the sweeps of a process', () => {
   };
 
   beforeEach(() => {
-    for (const list of [swept, scheduled, removed]) list.length = 0;
+    for (const list of [swept, scheduled, earlier, removed]) list.length = 0;
     warn.mockReset();
     sweeping = new Sweeping(queue as unknown as Queue, { isHeld } as unknown as QueueState, log);
   });
@@ -38,9 +40,14 @@ describe('the sweeps of a process', () => {
   it('with one interval have one job, in place of one each; the fastest have none', async () => {
     await start(sweeper('tasks', 60_000), sweeper('cards', 60_000), sweeper('orgs', 90_000), sweeper('seal', 500));
     expect(scheduled).toEqual(['every 60000 ms', 'every 90000 ms']);
-    expect(removed).toEqual(['tasks', 'cards', 'orgs']);
     expect(await sweeping.handle({ sweeper: 'every 60000 ms' })).toEqual({ sweeps: 'tasks, cards' });
     expect(swept.filter((name) => name !== 'seal')).toEqual(['tasks', 'cards']);
+  });
+
+  it('lose the schedulers of an earlier version, which had one for each', async () => {
+    earlier.push('tasks', 'cards', 'of another product');
+    await start(sweeper('tasks', 60_000), sweeper('cards', 60_000), sweeper('orgs', 90_000));
+    expect(removed).toEqual(['tasks', 'cards']);
   });
 
   it('run alone for a job of an earlier version, and not at all for another', async () => {

@@ -39,26 +39,33 @@ export class Sweeping implements JobHandler<'sweep.run'> {
 
   /** Runs every sweep once, the most frequent first, and repeats it from then on. */
   startSweeps(sweepers: ReadonlyMap<string, Sweeper>): void {
+    const isHeld = this.state.isHeld('sweep.run');
     const byUrgency = [...sweepers].sort(([, one], [, other]) => one.everyMs - other.everyMs);
     for (const [name, sweeper] of byUrgency) {
       const { everyMs } = sweeper;
       const isScheduled = everyMs >= minScheduledMs;
-      const sweepIfDue = (): Promise<void> => (isScheduled ? this.runIfLate(name, everyMs) : this.runLogged(name));
+      const sweepIfDue = (known?: Promise<boolean>): Promise<void> =>
+        isScheduled ? this.runIfLate(name, everyMs, known) : this.runLogged(name);
       this.sweepers.set(name, sweeper);
       this.lastStart.set(name, Number.NEGATIVE_INFINITY);
-      void this.runs.run(sweepIfDue);
+      void this.runs.run(() => sweepIfDue(isHeld));
       this.timers.push(setInterval(() => void sweepIfDue(), everyMs));
     }
     const intervals = new Set(
       byUrgency.map(([, { everyMs }]) => everyMs).filter((everyMs) => everyMs >= minScheduledMs),
     );
     for (const everyMs of intervals) void this.runs.run(() => this.schedule(everyMs), 1);
+    void this.runs.run(() => this.removeEarlierSchedulers(), 1);
   }
 
-  /** Runs a sweep that the queue has not started in time, unless an operator has paused the queue. */
-  private async runIfLate(name: string, everyMs: number): Promise<void> {
+  /**
+   * Runs a sweep that the queue has not started in time, unless an operator has paused the queue, which `isHeld` says
+   * if it is known.
+   */
+  private async runIfLate(name: string, everyMs: number, isHeld?: Promise<boolean>): Promise<void> {
     const silentMs = systemClock.elapsed() - this.lastStart.get(name)!;
-    if (silentMs < 2 * everyMs || (await this.state.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
+    if (silentMs < 2 * everyMs || (await (isHeld ?? this.state.isHeld('sweep.run'))) || !this.sweepers.has(name))
+      return;
     // A queue that lost all its data has lost the schedule too.
     if (Number.isFinite(silentMs)) void this.schedule(everyMs);
     await this.runLogged(name);
@@ -102,11 +109,18 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     try {
       if (this.sweepers.size > 0)
         await this.queue.upsertJobScheduler(name, { every }, { name, data: { sweeper: name }, opts });
-      // An earlier version had a scheduler for each sweeper.
-      for (const [sweeper, { everyMs }] of this.sweepers)
-        if (everyMs === every) await this.queue.removeJobScheduler(sweeper);
     } catch (err) {
       this.log.warn({ err, sweeper: name }, 'sweeps could not be scheduled; the timer of the process runs them');
+    }
+  }
+
+  /** An earlier version had a scheduler for each sweeper. */
+  private async removeEarlierSchedulers(): Promise<void> {
+    try {
+      for (const { key } of await this.queue.getJobSchedulers())
+        if (this.sweepers.has(key)) await this.queue.removeJobScheduler(key);
+    } catch (err) {
+      this.log.warn({ err }, 'the job schedulers of an earlier version could not be removed');
     }
   }
 
