@@ -12,7 +12,7 @@ const usualSeconds = { unit: 0.3, e2e: 6 };
 const suites = {
   unit: {
     isPart: (path) => /^(?:src\/.*|test\/(?:checkout\/|clients\/|chaos\/)?[^/]*)\.spec\.ts$/.test(path),
-    most: 5,
+    most: 3,
   },
   e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 15 },
 };
