@@ -1,8 +1,8 @@
 // Everything is compiled to CommonJS, node_modules too: the ES modules of Nest and the CommonJS of Bull Board then load
 // in one registry on every supported Node.
 const compiled = {
-  // One cache for all projects: otherwise each compiles every file again.
-  id: 'rialto',
+  // One cache for all projects of a checkout: otherwise each project compiles every file again.
+  id: import.meta.dirname.replaceAll(/\W/g, '-'),
   testEnvironment: 'node',
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   // Its classes have static members named `name`, which cannot be assigned as the setting below compiles them.

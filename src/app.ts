@@ -12,7 +12,7 @@ import { systemClock } from './kernel/clock.js';
 import { RialtoError } from './kernel/errors.js';
 import { loadSettings, type Settings } from './platform/config/settings.js';
 import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js';
-import { checkDatabase, createDataSource, migrateDatabase, schemaState } from './platform/database/migrate.js';
+import { checkDatabase, createDataSource, requireSchema } from './platform/database/migrate.js';
 import { tellingOutagesOnce } from './platform/database/outage-log.js';
 import { keepsStatements, NamelessClient, PoolClient } from './platform/database/pool-client.js';
 import { jsonBodies } from './platform/http/body.js';
@@ -122,30 +122,8 @@ async function openDatabase(settings: Settings, log: Logger, stops: Stops, mayFo
     url = embedded.url;
   }
   await checkDatabase(url, mayForget);
-  const directUrl = settings.RIALTO_DATABASE_DIRECT_URL ?? url;
-  const found = await schemaState(url);
-  if (found.applied === found.needed && found.queue) return url;
-  if (!settings.production) await migrate(directUrl);
-  const { applied, needed } = settings.production ? found : await schemaState(url);
-  if (applied < needed) {
-    const state = `the schema is behind (${applied} of ${needed} migrations)`;
-    throw new RialtoError('unavailable', {
-      message: `DATABASE_URL: ${state}; run \`rialto db migrate\` first`,
-    });
-  }
+  await requireSchema(settings, url);
   return url;
-}
-
-async function migrate(url: string): Promise<void> {
-  try {
-    await migrateDatabase(url);
-  } catch (cause) {
-    if (cause instanceof RialtoError) throw cause;
-    throw new RialtoError('unavailable', {
-      message: `DATABASE_URL: a migration failed: ${(cause as Error).message}`,
-      cause,
-    });
-  }
 }
 
 async function openInfrastructure(settings: Settings, url: string, log: Logger, stops: Stops): Promise<Infrastructure> {

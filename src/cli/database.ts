@@ -4,7 +4,6 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { Settings } from '../platform/config/settings.js';
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/database/embedded-postgres.js';
-import { migrateDatabase, schemaState } from '../platform/database/migrate.js';
 
 /** A database that a command may use until it calls `close`. */
 export interface OpenDatabase {
@@ -46,18 +45,4 @@ async function startFor(dataDir: string): Promise<OpenDatabase> {
     await server.stop();
   };
   return { url: server.url, origin: 'embedded, started for this command', close };
-}
-
-/**
- * Migrates a development database to the current schema, as the start does; in production `rialto db migrate` does
- * that.
- */
-export async function requireSchema(settings: Settings, url: string): Promise<void> {
-  const { applied, needed } = await schemaState(url);
-  if (applied >= needed) return;
-  if (settings.production)
-    throw new RialtoError('unavailable', {
-      message: `the schema is behind (${applied} of ${needed} migrations); run \`rialto db migrate\` first`,
-    });
-  await migrateDatabase(url);
 }

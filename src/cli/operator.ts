@@ -1,10 +1,10 @@
 import type { DataSource } from 'typeorm';
 import { entities } from '../entities.js';
 import { loadSettings, type Settings } from '../platform/config/settings.js';
-import { createDataSource } from '../platform/database/migrate.js';
+import { createDataSource, requireSchema } from '../platform/database/migrate.js';
 import { createLogger } from '../platform/telemetry/logger.js';
 import { OperatorService } from '../policy/operator.service.js';
-import { openDatabase, requireSchema } from './database.js';
+import { openDatabase } from './database.js';
 import type { Env } from './io.js';
 
 /** Runs work as the operator of the deployment that the environment describes, and stops all parts afterwards. */

@@ -43,6 +43,7 @@ import { RefuseEarlierSealers1763859400000 } from '../../../migrations/176385940
 import { SealPersonalFacts1763859300000 } from '../../../migrations/1763859300000-SealPersonalFacts.js';
 import { StampCheckpoints1763859500000 } from '../../../migrations/1763859500000-StampCheckpoints.js';
 import { RialtoError } from '../../kernel/errors.js';
+import type { Settings } from '../config/settings.js';
 import { PatientPool } from '../library-internals/patient-pool.js';
 
 /** Every migration, in order. A new migration is a file in `migrations/` and an entry here. */
@@ -160,6 +161,24 @@ export async function schemaState(url: string): Promise<SchemaState> {
     const queueVersion = await assertSchemaCompatibility(client as never).catch(() => 0);
     return { applied, needed: migrations.length, queue: queueVersion >= LATEST_SCHEMA_VERSION };
   });
+}
+
+/**
+ * Makes sure that the schema is current: in development it migrates, in production `rialto db migrate` does that.
+ * Throws `unavailable` with one line that says what to do.
+ */
+export async function requireSchema(settings: Settings, url: string): Promise<void> {
+  let state = await schemaState(url);
+  if (!settings.production && (state.applied < state.needed || !state.queue)) {
+    await migrateDatabase(settings.RIALTO_DATABASE_DIRECT_URL ?? url).catch((cause: unknown) => {
+      if (cause instanceof RialtoError) throw cause;
+      throw refusedDatabase(`a migration failed: ${(cause as Error).message}`, cause);
+    });
+    state = await schemaState(url);
+  }
+  const { applied, needed } = state;
+  if (applied < needed)
+    throw refusedDatabase(`the schema is behind (${applied} of ${needed} migrations); run \`rialto db migrate\` first`);
 }
 
 /**

@@ -51,33 +51,29 @@ describe('policies during remote work', () => {
   it.each([
     ['at once', 'failed', 0],
     ['by the sweeper, when the cancel failed', 'completed', 1],
-  ])(
-    'work that becomes denied ends here, and its remote agent is canceled %s',
-    async (_, status, misses) => {
-      const one = await startRemote(gateway, never);
-      if (misses > 0) {
-        let left = misses;
-        one.agent.set((it) => (left-- > 0 ? it.send(503, '') : it.settle({ state: 'canceled' })), 'cancel');
-      }
-      const { taskId } = (await call(one, {})).result.structuredContent;
-      await rule(one, 'never');
-      await eventually(
-        () => stateOf(taskId),
-        (state) => state === 'rejected',
-      );
-      const row = await eventually(
-        () => continuationOf(gateway, taskId),
-        ({ ended_at: endedAt }) => endedAt !== null,
-      );
-      expect(row).toMatchObject({ status, last_error: expect.stringContaining('may no longer use') });
-      expect(one.agent.requests.filter(({ operation }) => operation === 'cancel')).toHaveLength(misses + 1);
-      const calls = await gateway.sql('select status, error_code from a2a_task_instances where agent_name = $1', [
-        one.slug,
-      ]);
-      expect(calls).toEqual([{ status: 'failed', error_code: 'denied' }]);
-    },
-    60_000,
-  );
+  ])('work that becomes denied ends here, and its remote agent is canceled %s', async (_, status, misses) => {
+    const one = await startRemote(gateway, never);
+    if (misses > 0) {
+      let left = misses;
+      one.agent.set((it) => (left-- > 0 ? it.send(503, '') : it.settle({ state: 'canceled' })), 'cancel');
+    }
+    const { taskId } = (await call(one, {})).result.structuredContent;
+    await rule(one, 'never');
+    await eventually(
+      () => stateOf(taskId),
+      (state) => state === 'rejected',
+    );
+    const row = await eventually(
+      () => continuationOf(gateway, taskId),
+      ({ ended_at: endedAt }) => endedAt !== null,
+    );
+    expect(row).toMatchObject({ status, last_error: expect.stringContaining('may no longer use') });
+    expect(one.agent.requests.filter(({ operation }) => operation === 'cancel')).toHaveLength(misses + 1);
+    const calls = await gateway.sql('select status, error_code from a2a_task_instances where agent_name = $1', [
+      one.slug,
+    ]);
+    expect(calls).toEqual([{ status: 'failed', error_code: 'denied' }]);
+  });
 
   it('ends a task with a removed agent, and reports that its remote agent could not be canceled', async () => {
     const one = await startRemote(gateway, never);
@@ -104,5 +100,5 @@ describe('policies during remote work', () => {
     );
     expect(row).toMatchObject({ status: 'failed', last_error: 'not_found' });
     expect(one.agent.requests.filter(({ operation }) => operation === 'cancel')).toHaveLength(0);
-  }, 60_000);
+  });
 });

@@ -87,7 +87,6 @@ describe('lists of /api', () => {
       expect(new Set(seen).size).toBe(seen.length);
       expect(before.filter((key) => !seen.includes(key))).toEqual([]);
     },
-    60_000,
   );
 
   it('abuse 42 43: a cursor of another list, of another org, or with any changed character is refused', async () => {
