@@ -33,6 +33,9 @@ it('I1 remembers that the service has the message only after the change to worki
   await new Promise(setImmediate);
   expect(steps).toEqual(['delivered']);
   store();
-  expect((await next).value).toMatchObject({ memo: { reached: 1 }, deferred: { lookAgainMs: 300_000 } });
+  expect((await next).value).toMatchObject({
+    memo: { reached: 1, reachedAt: expect.any(Number) },
+    deferred: { lookAgainMs: 300_000 },
+  });
   expect(steps).toEqual(['delivered', 'remembered']);
 });

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { ZodError } from 'zod';
+import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import type { SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
-import { hasReached, remembering, turnOf } from '../external/execution-report.js';
+import { hasReached, patienceLeft, remembering, turnOf } from '../external/execution-report.js';
 import { silenceMs } from '../storage/execution-times.js';
 import { ReportApplier } from '../external/report-applier.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
@@ -31,7 +32,12 @@ export class HttpExecutor implements TaskExecutor {
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
     const { task } = run;
-    if (hasReached(task)) throw new RialtoError('remote_timeout', { message: silenceText });
+    if (hasReached(task)) {
+      const lookAgainMs = patienceLeft(task, systemClock.now());
+      if (lookAgainMs === 0) throw new RialtoError('remote_timeout', { message: silenceText });
+      yield { deferred: { lookAgainMs } };
+      return;
+    }
     if (task.state === 'TASK_STATE_SUBMITTED') yield { status: { state: 'TASK_STATE_WORKING' } };
     const reached = turnOf(task);
     const id = `${task.id}-${reached}`;
@@ -50,7 +56,7 @@ export class HttpExecutor implements TaskExecutor {
     await this.reports.applyEvents(task, eventsIn(answer, id), { reached });
     // In one commit: a task with this memo that is due at once would be treated as one that was silent for the whole
     // time.
-    yield { memo: remembering(task, reached), deferred: { lookAgainMs: silenceMs } };
+    yield { memo: remembering(task, reached, systemClock.now()), deferred: { lookAgainMs: silenceMs } };
   }
 
   /** Tells the service once that the task is canceled. */

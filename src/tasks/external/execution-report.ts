@@ -6,6 +6,7 @@ import { interruptedStates, wordOf } from '../../protocol/a2a/states.js';
 import type { ExecutionEvent } from './execution-events.js';
 import type { Said, TaskUpdate } from '../executor.port.js';
 import { applyUpdate, type Step } from '../lifecycle/task.lifecycle.js';
+import { silenceMs } from '../storage/execution-times.js';
 import { isEnded, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
@@ -21,6 +22,8 @@ type ExecutionMemo = {
   readonly seen?: string[];
   /** The last turn that the service is known to have received. */
   readonly reached?: number;
+  /** When it was known, in milliseconds since the epoch. Earlier versions did not store it. */
+  readonly reachedAt?: number;
 };
 
 function memoOf({ memo }: StoredTask): ExecutionMemo {
@@ -35,6 +38,15 @@ export function turnOf({ history }: StoredTask): number {
 /** True when the service is known to have received the newest message. */
 export function hasReached(task: StoredTask): boolean {
   return memoOf(task).reached === turnOf(task);
+}
+
+/**
+ * Milliseconds until the silence of a service counts as an end; 0 when it does. A task can be due before: a report that
+ * was committed while the answer of the service arrived does not know that it is to wait for the service.
+ */
+export function patienceLeft(task: StoredTask, now: number): number {
+  const silent = now - (memoOf(task).reachedAt ?? 0);
+  return silent >= 0 && silent < silenceMs ? silenceMs - silent : 0;
 }
 
 /**
@@ -70,12 +82,15 @@ export function applyReport(
       numbered.push(moved.event);
     }
   }
-  return { task: reached === undefined ? task : { ...task, memo: remembering(task, reached) }, events: numbered };
+  return {
+    task: reached === undefined ? task : { ...task, memo: remembering(task, reached, step.now) },
+    events: numbered,
+  };
 }
 
 /** The memo of a task after its service has received this turn. */
-export function remembering(task: StoredTask, reached: number): Json {
-  return { ...memoOf(task), reached };
+export function remembering(task: StoredTask, reached: number, reachedAt: number): Json {
+  return { ...memoOf(task), reached, reachedAt };
 }
 
 function requireOpen(task: StoredTask, { type }: ExecutionEvent): void {

@@ -136,9 +136,21 @@ describe('an agent with a service as executor', () => {
 
     it('not again after five minutes of silence: the task fails', async () => {
       const { id } = await svc.given();
-      await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [id]);
+      await gateway.sql(`update a2a_tasks set next_at = now(), memo = '{"reached":1,"reachedAt":1}' where id = $1`, [
+        id,
+      ]);
       const { status } = await svc.taskWhen(id, 'TASK_STATE_FAILED');
       expect(status.message.parts).toEqual([{ text: 'the service sent no report for 5 minutes' }]);
+      expect(service.calls).toHaveLength(1);
+    });
+
+    it('not again, and without an end, when the task is due before the five minutes are over', async () => {
+      const { id, call } = await svc.given();
+      const due = () => gateway.sql('select next_at, next_at > now() as later from a2a_tasks where id = $1', [id]);
+      await eventually(due, ([row]) => row.later);
+      await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [id]);
+      await eventually(due, ([row]) => row?.later !== false);
+      expect((await svc.report(call, { id: 'end', type: 'complete' })).body.state).toBe('completed');
       expect(service.calls).toHaveLength(1);
     });
 
