@@ -15,7 +15,7 @@ describe('the sweeps of a process', () => {
     getJobSchedulers: () => Promise.resolve([...scheduled, ...earlier].map((key) => ({ key }))),
     removeJobScheduler: (id: string) => Promise.resolve(void removed.push(id)),
   };
-  const isHeld = () => Promise.resolve(false);
+  const isHeld = jest.fn(() => Promise.resolve(false));
   const log = { warn } as unknown as Logger;
   let sweeping: Sweeping;
 
@@ -32,6 +32,7 @@ describe('the sweeps of a process', () => {
   beforeEach(() => {
     for (const list of [swept, scheduled, earlier, removed]) list.length = 0;
     warn.mockReset();
+    isHeld.mockClear();
     sweeping = new Sweeping(queue as unknown as Queue, { isHeld } as unknown as QueueState, log);
   });
 
@@ -40,6 +41,7 @@ describe('the sweeps of a process', () => {
   it('with one interval have one job, in place of one each; the fastest have none', async () => {
     await start(sweeper('tasks', 60_000), sweeper('cards', 60_000), sweeper('orgs', 90_000), sweeper('seal', 500));
     expect(scheduled).toEqual(['every 60000 ms', 'every 90000 ms']);
+    expect(isHeld).toHaveBeenCalledTimes(1);
     expect(await sweeping.handle({ sweeper: 'every 60000 ms' })).toEqual({ sweeps: 'tasks, cards' });
     expect(swept.filter((name) => name !== 'seal')).toEqual(['tasks', 'cards']);
   });

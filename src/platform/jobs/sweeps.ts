@@ -116,6 +116,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
 
   /** An earlier version had a scheduler for each sweeper. */
   private async removeEarlierSchedulers(): Promise<void> {
+    if (this.sweepers.size === 0) return;
     try {
       for (const { key } of await this.queue.getJobSchedulers())
         if (this.sweepers.has(key)) await this.queue.removeJobScheduler(key);

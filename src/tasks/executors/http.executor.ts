@@ -6,7 +6,7 @@ import { PublicUrl } from '../../platform/http/public-url.js';
 import type { SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
-import { hasReached, patienceLeft, remembering, turnOf } from '../external/execution-report.js';
+import { hasReached, isWokenEarly, remembering, turnOf } from '../external/execution-report.js';
 import { silenceMs } from '../storage/execution-times.js';
 import { ReportApplier } from '../external/report-applier.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
@@ -33,9 +33,9 @@ export class HttpExecutor implements TaskExecutor {
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
     const { task } = run;
     if (hasReached(task)) {
-      const lookAgainMs = patienceLeft(task, systemClock.now());
-      if (lookAgainMs === 0) throw new RialtoError('remote_timeout', { message: silenceText });
-      yield { deferred: { lookAgainMs } };
+      if (!isWokenEarly(task, systemClock.now())) throw new RialtoError('remote_timeout', { message: silenceText });
+      // The whole time, because the service may have reported since.
+      yield { deferred: { lookAgainMs: silenceMs } };
       return;
     }
     if (task.state === 'TASK_STATE_SUBMITTED') yield { status: { state: 'TASK_STATE_WORKING' } };

@@ -1,5 +1,5 @@
 import type { ExecutionEvent } from './execution-events.js';
-import { applyReport, hasReached, patienceLeft, unseen } from './execution-report.js';
+import { applyReport, hasReached, isWokenEarly, unseen } from './execution-report.js';
 import { openTask, type Step } from '../lifecycle/task.lifecycle.js';
 import type { StoredTask } from '../task.types.js';
 
@@ -46,8 +46,8 @@ describe('a report', () => {
   it('gives a service five minutes from the arrival of the message, also when the task is due before', () => {
     const { task } = applyReport(fresh, { events: [], reached: 1 }, { ...step, now: 1_000_000 });
     const times = [1_000_000, 1_042_000, 1_299_999, 1_300_000, 9_000_000, 999_999];
-    expect(times.map((now) => patienceLeft(task, now))).toEqual([300_000, 258_000, 1, 0, 0, 0]);
-    expect(patienceLeft({ ...fresh, memo: { reached: 1 } }, 1_000_000)).toBe(0);
+    expect(times.map((now) => isWokenEarly(task, now))).toEqual([true, true, true, false, false, false]);
+    expect(isWokenEarly({ ...fresh, memo: { reached: 1 } }, 1_000_000)).toBe(false);
   });
 
   it('(N14) AN-22 gives the reason of a failure without the credentials in it', () => {

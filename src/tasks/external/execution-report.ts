@@ -41,12 +41,12 @@ export function hasReached(task: StoredTask): boolean {
 }
 
 /**
- * Milliseconds until the silence of a service counts as an end; 0 when it does. A task can be due before: a report that
- * was committed while the answer of the service arrived does not know that it is to wait for the service.
+ * True when the service got the message less than five minutes ago, so its silence is no end yet. The task can be due
+ * nevertheless: a report that was committed while the answer of the service arrived does not know that the message did.
  */
-export function patienceLeft(task: StoredTask, now: number): number {
+export function isWokenEarly(task: StoredTask, now: number): boolean {
   const silent = now - (memoOf(task).reachedAt ?? 0);
-  return silent >= 0 && silent < silenceMs ? silenceMs - silent : 0;
+  return silent >= 0 && silent < silenceMs;
 }
 
 /**

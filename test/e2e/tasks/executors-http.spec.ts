@@ -146,7 +146,8 @@ describe('an agent with a service as executor', () => {
 
     it('not again, and without an end, when the task is due before the five minutes are over', async () => {
       const { id, call } = await svc.given();
-      const due = () => gateway.sql('select next_at, next_at > now() as later from a2a_tasks where id = $1', [id]);
+      const due = () =>
+        gateway.sql("select next_at > now() + interval '290 s' as later from a2a_tasks where id = $1", [id]);
       await eventually(due, ([row]) => row.later);
       await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [id]);
       await eventually(due, ([row]) => row?.later !== false);
