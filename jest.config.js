@@ -32,9 +32,9 @@ const withDatabase = {
 };
 
 export default {
-  // Nobody waits that long for anything: what goes by is the patience of a machine with other things to do.
-  testTimeout: 90_000,
-  // What failed is told once more at the end, where it is found.
+  // No test needs that long; a machine with other work may.
+  testTimeout: 240_000,
+  // Prints the failures once more at the end.
   reporters: ['default', ['summary', { summaryThreshold: 0 }]],
   // Most of what they do is waiting. Each may run two gateways of up to 25 connections.
   maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 5),

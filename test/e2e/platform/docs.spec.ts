@@ -35,66 +35,62 @@ describe('docs/publish-an-agent.md', () => {
   it.each([
     ['by themselves', false],
     ['after those of README.md (P14)', true],
-  ])(
-    'has commands and programs that work %s, and print the shown output',
-    async (_, isAfter) => {
-      const folder = mkdtempSync(join(tmpdir(), 'rialto-docs-'));
-      const dataDir = join(folder, '.rialto');
-      const agent = await startWeatherAgent();
-      const [service, hook, model] = [await freePort(), await freePort(), await freePort()];
-      let addresses: [string, string][] = [];
-      const here = (text: string) => addresses.reduce((all, [from, to]) => all.replaceAll(from, to), text);
-      const blocks = blocksOf(readFileSync(page, 'utf8'));
-      expect(blocks.filter(({ kind }) => kind === 'run').length).toBeGreaterThan(20);
+  ])('has commands and programs that work %s, and print the shown output', async (_, isAfter) => {
+    const folder = mkdtempSync(join(tmpdir(), 'rialto-docs-'));
+    const dataDir = join(folder, '.rialto');
+    const agent = await startWeatherAgent();
+    const [service, hook, model] = [await freePort(), await freePort(), await freePort()];
+    let addresses: [string, string][] = [];
+    const here = (text: string) => addresses.reduce((all, [from, to]) => all.replaceAll(from, to), text);
+    const blocks = blocksOf(readFileSync(page, 'utf8'));
+    expect(blocks.filter(({ kind }) => kind === 'run').length).toBeGreaterThan(20);
 
-      const config = blocks.find(({ file }) => file === 'rialto.config.json')!;
-      writeFileSync(join(folder, 'rialto.config.json'), config.text);
-      mkdirSync(join(folder, 'agents'));
-      symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-      const gateway = await startTestGateway({
-        RIALTO_DATA_DIR: dataDir,
-        RIALTO_CONFIG_FILE: join(folder, 'rialto.config.json'),
-        RIALTO_AGENTS_DIR: join(folder, 'agents'),
-      });
-      addresses = [
-        ['http://127.0.0.1:3000', gateway.url],
-        ['http://127.0.0.1:4101', agent.url],
-        ['4200', String(service)],
-        ['4300', String(hook)],
-        ['4400', String(model)],
-      ];
-      for (const { kind, file, text } of blocks) if (kind === 'file') writeFileSync(join(folder, file), here(text));
+    const config = blocks.find(({ file }) => file === 'rialto.config.json')!;
+    writeFileSync(join(folder, 'rialto.config.json'), config.text);
+    mkdirSync(join(folder, 'agents'));
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+    const gateway = await startTestGateway({
+      RIALTO_DATA_DIR: dataDir,
+      RIALTO_CONFIG_FILE: join(folder, 'rialto.config.json'),
+      RIALTO_AGENTS_DIR: join(folder, 'agents'),
+    });
+    addresses = [
+      ['http://127.0.0.1:3000', gateway.url],
+      ['http://127.0.0.1:4101', agent.url],
+      ['4200', String(service)],
+      ['4300', String(hook)],
+      ['4400', String(model)],
+    ];
+    for (const { kind, file, text } of blocks) if (kind === 'file') writeFileSync(join(folder, file), here(text));
 
-      const script = blocks
-        .map(({ kind, file, text }) => {
-          if (kind === 'run') return `${text}echo; echo '${mark}'\n`;
-          const program = /node (\w+)\.mjs/.exec(text)?.[1];
-          if (kind === 'background') return `${text.trim()} > ${program}.out 2>&1 & ${program}=$!; pids="$pids $!"\n`;
-          if (kind === 'printed')
-            return `wait $${file.replace('.mjs', '')}; cat ${file.replace('.mjs', '.out')}; echo '${mark}'\n`;
-          return '';
-        })
-        .join('');
-      try {
-        if (isAfter) await shell(readmeScript(gateway, agent.url), folder, readmeEnv(gateway, dataDir));
-        const { stdout } = await shell(
-          `pids=; trap 'kill $pids 2>/dev/null || :' EXIT INT TERM\n${here(script)}`,
-          folder,
-        );
-        const printed = stdout.split(`${mark}\n`);
-        const shown = blocks.filter(({ kind }) => kind === 'run' || kind === 'printed');
-        for (const [index, { text, output }] of shown.entries())
-          if (output)
-            expect({ text, ...shows(here(output.text), output.language, printed[index]!) }).toEqual({
-              text,
-              wrong: [],
-            });
-      } finally {
-        await agent.close();
-        await gateway.close();
-        rmSync(folder, { recursive: true, force: true });
-      }
-    },
-    180_000,
-  );
+    const script = blocks
+      .map(({ kind, file, text }) => {
+        if (kind === 'run') return `${text}echo; echo '${mark}'\n`;
+        const program = /node (\w+)\.mjs/.exec(text)?.[1];
+        if (kind === 'background') return `${text.trim()} > ${program}.out 2>&1 & ${program}=$!; pids="$pids $!"\n`;
+        if (kind === 'printed')
+          return `wait $${file.replace('.mjs', '')}; cat ${file.replace('.mjs', '.out')}; echo '${mark}'\n`;
+        return '';
+      })
+      .join('');
+    try {
+      if (isAfter) await shell(readmeScript(gateway, agent.url), folder, readmeEnv(gateway, dataDir));
+      const { stdout } = await shell(
+        `pids=; trap 'kill $pids 2>/dev/null || :' EXIT INT TERM\n${here(script)}`,
+        folder,
+      );
+      const printed = stdout.split(`${mark}\n`);
+      const shown = blocks.filter(({ kind }) => kind === 'run' || kind === 'printed');
+      for (const [index, { text, output }] of shown.entries())
+        if (output)
+          expect({ text, ...shows(here(output.text), output.language, printed[index]!) }).toEqual({
+            text,
+            wrong: [],
+          });
+    } finally {
+      await agent.close();
+      await gateway.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });

@@ -1,5 +1,7 @@
 import { Client } from 'pg';
 import { publish, rpcCall } from '../../support/clients/a2a.js';
+import { ReadShares } from '../../../src/platform/http/shares/read-shares.js';
+import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
 /** More than the number of connections in the pool. */
@@ -10,7 +12,8 @@ describe('X3.10 reads of one member that all wait in the database', () => {
   let locker: Client;
   let tokens: Record<'mallory' | 'peer' | 'other', string>;
   beforeAll(async () => {
-    gateway = await startTestGateway();
+    // Without a worker: its sweeps would also wait for the locked table, and take the connections that are left.
+    gateway = await startTestGateway({ RIALTO_ROLE: 'api' });
     await publish(gateway);
     tokens = {
       mallory: await gateway.tokenOf('default', 'mallory', 'member'),
@@ -44,5 +47,42 @@ describe('X3.10 reads of one member that all wait in the database', () => {
     const statuses = (await Promise.all(reads)).map(({ status }) => status);
     expect(statuses).toContain(200);
     expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
+  });
+
+  it('leave connections to others when their callers are gone', async () => {
+    const waits = jest.spyOn(gateway.gateway.get(ReadShares), 'intercept');
+    const isGone = ([context]: (typeof waits.mock.calls)[number]): boolean =>
+      context.switchToHttp().getResponse<{ destroyed: boolean }>().destroyed;
+    const leaving = new AbortController();
+    await locker.query('begin');
+    await locker.query('lock table push_configs in access exclusive mode');
+    const reads = Array.from({ length: flood }, () =>
+      fetch(`${gateway.url}/api/webhooks/configs`, {
+        headers: { authorization: `Bearer ${tokens.mallory}` },
+        signal: leaving.signal,
+      }).catch(() => undefined),
+    );
+    try {
+      await eventually(
+        () => waits.mock.calls.length,
+        (count) => count === flood,
+      );
+      leaving.abort();
+      await Promise.all(reads);
+      await eventually(
+        () => waits.mock.calls.filter(isGone).length,
+        (count) => count === flood,
+      );
+      for (const token of [tokens.peer, tokens.other])
+        expect((await gateway.call('GET', '/api/keys', undefined, token)).status).toBe(200);
+      const [{ locked }] = await gateway.sql(
+        `select count(*)::int as locked from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      expect(locked).toBe(6);
+    } finally {
+      await locker.query('rollback');
+      waits.mockRestore();
+    }
   });
 });

@@ -222,7 +222,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     const row = async () =>
       (await first.sql('select quarantined_at, signature, pinned_key from agent_cards where id = $1', [body.id]))[0];
     await first.sql('update agent_cards set next_refresh_at = now() where id = $1', [body.id]);
-    const held = await eventually(row, ({ quarantined_at: at }) => at !== null, 30_000);
+    const held = await eventually(row, ({ quarantined_at: at }) => at !== null);
     expect(held).toMatchObject({ pinned_key: { kid: key.kid }, signature: { key: { kid: other.kid } } });
     beside.child.kill('SIGKILL');
     await beside.ended;

@@ -109,7 +109,7 @@ describe('the health of agents', () => {
     const agent = await stub({ name: 'Tagged' });
     const { id, updatedAt, lastSeenAt } = (await gateway.call('POST', path, { url: agent.url })).body;
     const conditional = () => agent.cardRequests.filter(({ headers }) => headers['if-none-match'] !== undefined);
-    await agent.until(() => conditional().length >= 1, 'a conditional request', 15_000);
+    await agent.until(() => conditional().length >= 1, 'a conditional request');
     const later = await eventually(
       () => agentOf(id),
       (view) => view.lastSeenAt > lastSeenAt,

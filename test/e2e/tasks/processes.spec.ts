@@ -135,7 +135,6 @@ describe('several processes', () => {
       const { result } = await post(b.url, 'slow', 'GetTask', { id });
       expect(result.artifacts[0].parts.map((part: any) => part.text).join('')).toBe(text);
     },
-    180_000, // it starts four processes
   );
 
   it('AN-67 AN-68 kill -9 of A with a remote task: a worker finds its end, and sends nothing twice', async () => {

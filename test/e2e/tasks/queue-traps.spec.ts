@@ -60,12 +60,11 @@ onRedis('an unreliable Redis', () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent });
     return task.id;
   };
-  const completed = (ids: readonly string[], timeoutMs = 20_000) =>
+  const completed = (ids: readonly string[]) =>
     eventually(
       () =>
         gateway.sql(`select id from a2a_tasks where id = any($1) and status_state = 'completed'`, [ids as string[]]),
       ({ length }) => length === ids.length,
-      timeoutMs,
     );
   const onceEach = async (ids: readonly string[]) => {
     const ends = await gateway.sql(
@@ -236,7 +235,7 @@ onRedis('an unreliable Redis', () => {
       { status_state: 'submitted' },
     ]);
     await proxy.set('refuse');
-    await completed([id], 25_000);
+    await completed([id]);
     await proxy.set('pass');
     await queueAnswers();
     await eventually(

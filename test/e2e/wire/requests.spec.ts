@@ -97,7 +97,10 @@ describe('requests, byte by byte', () => {
 
     it('are answered completely when 2,000 arrive at once', async () => {
       const one = await open();
-      one.write([version, orgs, a2e(), { ...version, method: 'HEAD' }].map(requestText).join('').repeat(500));
+      // None of them reads the database as a member: of such reads some would be refused, so many at once.
+      one.write(
+        [version, a2e(), { path: '/livez' }, { ...version, method: 'HEAD' }].map(requestText).join('').repeat(500),
+      );
       for (let index = 0; index < 2_000; index++)
         expect(await one.response(index % 4 === 3 ? 'HEAD' : 'GET')).toMatchObject({ status: 200 });
       await one.finish();

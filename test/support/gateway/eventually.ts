@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 export async function eventually<Answer>(
   ask: () => Promise<Answer> | Answer,
   satisfies: (answer: Answer) => boolean,
-  timeoutMs = 60_000,
+  timeoutMs = 120_000,
 ): Promise<Answer> {
   for (const until = Date.now() + timeoutMs; ;) {
     const answer = await ask();

@@ -129,7 +129,7 @@ export class StubAgent {
   }
 
   /** Resolves when `check` returns true after an event of this agent. Throws an error with `what` after `timeoutMs`. */
-  async until(check: () => boolean, what: string, timeoutMs = 60_000): Promise<void> {
+  async until(check: () => boolean, what: string, timeoutMs = 120_000): Promise<void> {
     if (check()) return;
     await new Promise<void>((resolve, reject) => {
       const recheck = () => check() && done(resolve);

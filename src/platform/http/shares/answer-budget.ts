@@ -26,16 +26,17 @@ export class AnswerBudget {
   async waitForShare(response: ServerResponse, bytes: number): Promise<void> {
     if (bytes < minCountedBytes) return;
     const release = await this.queue.waitForShare(payerAt(response), bytes, response, timeoutMs);
+    if (!release) return;
     if (response.destroyed) release();
     else response.once('close', release);
   }
 
   /**
    * The same for a part of a stream, which waits as long as its reader stays. The returned function releases the
-   * share.
+   * share; undefined when there is nothing to release.
    */
-  async part(response: ServerResponse, bytes: number, ctx: CallContext): Promise<() => void> {
-    return bytes < minCountedBytes ? () => undefined : this.queue.waitForShare(payerOf(ctx), bytes, response);
+  async part(response: ServerResponse, bytes: number, ctx: CallContext): Promise<(() => void) | undefined> {
+    return bytes < minCountedBytes ? undefined : this.queue.waitForShare(payerOf(ctx), bytes, response);
   }
 }
 

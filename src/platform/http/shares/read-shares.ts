@@ -1,5 +1,5 @@
 import { Injectable, type CallHandler, type ExecutionContext, type NestInterceptor } from '@nestjs/common';
-import { finalize, from, mergeMap, type Observable } from 'rxjs';
+import { finalize, from, mergeMap, of, type Observable } from 'rxjs';
 import type { CallContext } from '../../../kernel/call-context.js';
 import { RialtoError } from '../../../kernel/errors.js';
 import type { DoorRequest, DoorResponse } from '../http.types.js';
@@ -15,13 +15,13 @@ const timeoutMs = 10_000;
 export class ReadShares implements NestInterceptor {
   private readonly queue = new ShareQueue(limits, tooMany);
 
-  /** Limits GET requests of controllers. */
+  /** Limits GET requests of controllers. A caller that leaves while it waits starts no read. */
   intercept(context: ExecutionContext, next: CallHandler<unknown>): Observable<unknown> {
     const http = context.switchToHttp();
     const { method, ctx } = http.getRequest<DoorRequest>();
     if (method !== 'GET' || !ctx) return next.handle();
     const entered = this.queue.waitForShare(payerOf(ctx), 1, http.getResponse<DoorResponse>(), timeoutMs);
-    return from(entered).pipe(mergeMap((release) => next.handle().pipe(finalize(release))));
+    return from(entered).pipe(mergeMap((release) => (release ? next.handle().pipe(finalize(release)) : of(undefined))));
   }
 
   /**
@@ -32,7 +32,7 @@ export class ReadShares implements NestInterceptor {
     try {
       return await read();
     } finally {
-      release();
+      release?.();
     }
   }
 }

@@ -17,9 +17,14 @@ export class ShareQueue {
 
   /**
    * Resolves with a function that releases the share. Throws the refusal after `timeoutMs` milliseconds.
-   * @param leaving its `close` event ends the wait: the caller is gone, and no share is taken.
+   * @param leaving its `close` event ends the wait with undefined: the caller is gone, and no share is taken.
    */
-  waitForShare(payer: Payer, amount: number, leaving?: EventEmitter, timeoutMs?: number): Promise<() => void> {
+  waitForShare(
+    payer: Payer,
+    amount: number,
+    leaving?: EventEmitter,
+    timeoutMs?: number,
+  ): Promise<(() => void) | undefined> {
     const release = this.shares.takeShare(payer, amount);
     if (release) return Promise.resolve(release);
     return new Promise((resolve, reject) => {
@@ -30,7 +35,7 @@ export class ShareQueue {
       };
       const gone = (): void => {
         settle();
-        resolve(() => undefined);
+        resolve(undefined);
       };
       const { leave } = this.shares.wait(payer, amount, (taken) => {
         settle();
