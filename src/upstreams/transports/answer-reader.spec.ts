@@ -102,8 +102,34 @@ describe('AnswerReader', () => {
     expect(received.map(({ id }) => id)).toEqual([2, 3]);
     reader.tooLong({ head: 'xxx' });
     reader.tooLong({ head: 'xxx', tail: `xxx${result(1, '1')}` });
-    expect(received.map(({ id }) => id)).toEqual([2, 3, 1]);
+    expect(received).toMatchObject([{ id: 2 }, { id: 3 }, { id: 1, result: {} }, { id: 4, error: {} }]);
     expect(failed).toEqual([]);
+  });
+
+  it('ends the request that is left when all others are answered after a too long answer that names none', () => {
+    const { reader, received, failed } = reading(1, 2, 3);
+    reader.tooLong({ head: 'xxx' });
+    reader.sends({ jsonrpc: '2.0', id: 4, method: 'tools/list' });
+    reader.readText(result(2, '1'));
+    reader.readText(result(4, '1'));
+    expect(received.map(({ id }) => id)).toEqual([2, 4]);
+    reader.readText(result(3, '1'));
+    expect(received.slice(2)).toMatchObject([
+      { id: 3, result: {} },
+      { id: 1, error: { message: expect.stringContaining('more than 10485760 bytes') } },
+    ]);
+    expect(failed).toEqual([]);
+  });
+
+  it('ends no other request when the too long answer is found to be of a canceled or a named one', () => {
+    const canceled = reading(1, 2);
+    canceled.reader.tooLong({ head: 'xxx' });
+    canceled.reader.sends({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
+    expect(canceled.received).toEqual([]);
+    const named = reading(1, 2);
+    named.reader.tooLong({ head: 'xxx' });
+    named.reader.tooLong({ head: 'xxx', tail: 'xxx,"id":1}' });
+    expect(named.received).toMatchObject([{ id: 1, error: {} }]);
   });
 
   it('does not match answers to a canceled request', () => {

@@ -10,6 +10,7 @@ export const maxAnswerBytes = 10_485_760;
 /** Parser limits, the same as for an answer over HTTP: only the size and the nesting depth are limited. */
 const limits = { maxDepth: maxNesting + 2, maxValues: Infinity, maxMembers: Infinity };
 const internalErrorCode = -32_603;
+const tooLongReason = `more than ${maxAnswerBytes} bytes`;
 
 /** Match an id only where it must be the id of the message: before anything that may be large, or at the very end. */
 const beginsWithId =
@@ -24,6 +25,8 @@ const looksLikeAnswer = /^\s*\{(?=.*"(?:jsonrpc|result|error)")/s;
 export class AnswerReader {
   private readonly open = new Set<RequestId>();
   private isLongEnded = false;
+  /** Requests of which one got the last answer above the size limit; undefined when that one is known. */
+  private suspects?: Set<RequestId>;
 
   constructor(
     private readonly deliver: (message: JSONRPCMessage) => void,
@@ -34,7 +37,11 @@ export class AnswerReader {
   sends(message: JSONRPCMessage): void {
     if (!('method' in message)) return;
     if ('id' in message) this.open.add(message.id);
-    if (message.method === 'notifications/cancelled') this.open.delete(message.params?.requestId as RequestId);
+    if (message.method !== 'notifications/cancelled') return;
+    const canceled = message.params?.requestId as RequestId;
+    this.open.delete(canceled);
+    // The long answer may have been its own: then the others still wait for theirs.
+    if (this.suspects?.has(canceled)) this.suspects = undefined;
   }
 
   /** Reads one text. Ignores a byte order mark at its beginning (RFC 8259, section 8.1). */
@@ -46,11 +53,23 @@ export class AnswerReader {
     else for (const message of Array.isArray(parsed.value) ? parsed.value : [parsed.value]) this.handleMessage(message);
   }
 
-  /** Handles a text above the size limit; called once when it exceeds the limit, and again at its end. */
+  /**
+   * Handles a text above the size limit; called once when it exceeds the limit, and again at its end. When it names no
+   * request, it was the answer to the request that is left after all others that were open have got theirs.
+   */
   tooLong({ head, tail }: LongLine): void {
-    const reason = `more than ${maxAnswerBytes} bytes`;
-    if (tail === undefined) this.isLongEnded = this.endRequest(this.pendingId(beginsWithId, head) ?? this.only, reason);
-    else if (!this.handledLast(tail) && !this.isLongEnded) this.unreadable(head, tail, reason);
+    if (tail === undefined) {
+      const named = this.pendingId(beginsWithId, head);
+      this.isLongEnded = this.endRequest(named, tooLongReason);
+      this.suspects = this.isLongEnded ? undefined : new Set(this.open);
+      this.endLastSuspect();
+    } else if (!this.handledLast(tail) && !this.isLongEnded) this.unreadable(head, tail, tooLongReason);
+  }
+
+  private endLastSuspect(): void {
+    if (this.suspects?.size !== 1) return;
+    const [last] = this.suspects;
+    this.isLongEnded = this.endRequest(last, tooLongReason);
   }
 
   /**
@@ -73,6 +92,7 @@ export class AnswerReader {
     if (problem !== undefined) return this.fail(invalidMessage());
     this.open.delete(answered);
     this.deliver({ ...message, id: answered } as unknown as JSONRPCMessage);
+    if (this.suspects?.delete(answered)) this.endLastSuspect();
   }
 
   private unreadable(head: string, tail: string, reason: string): void {
@@ -100,6 +120,7 @@ export class AnswerReader {
   private endRequest(request: RequestId | undefined, reason: string): boolean {
     if (request === undefined) return false;
     this.open.delete(request);
+    if (this.suspects?.has(request)) this.suspects = undefined;
     const message = `the answer of the MCP server is invalid: ${reason}`;
     const data = new RialtoError('remote_invalid_response', { message });
     this.deliver({ jsonrpc: '2.0', id: request, error: { code: internalErrorCode, message, data } });

@@ -273,6 +273,8 @@ describe('an org with five open tasks', () => {
     const answers = await Promise.all(Array.from({ length: 15 }, invoke));
     expect(refusals(answers)).toBeGreaterThanOrEqual(10 - missed);
     expect(await open()).toBeLessThanOrEqual(5 + missed);
-    await stub.waitForCancels(refusals(answers));
+    // A call that began after others had become tasks was refused before it reached the agent.
+    const sent = stub.requests.filter(({ operation }) => operation === 'send').length;
+    await stub.waitForCancels(refusals(answers) - (answers.length - sent));
   });
 });
