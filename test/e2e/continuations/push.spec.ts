@@ -38,7 +38,7 @@ describe('remote work with an agent that pushes', () => {
   });
 
   // Its first request may also be the first of its gateway, which is slow.
-  const remote = (options: StubAgentOptions = {}, of = gateway) =>
+  const remote = (options: StubAgentOptions & { timeoutMs?: number } = {}, of = gateway) =>
     startRemote(of, never, { ...pushing, timeoutMs: 1_000, ...options });
   const configurationOf = ({ agent }: Remote): any => {
     const { json } = agent.requests.find(({ operation }) => operation === 'send')!;
@@ -120,7 +120,8 @@ describe('remote work with an agent that pushes', () => {
   });
 
   it('a push that arrives before the answer with the task is stored until the next poll', async () => {
-    const one = await remote();
+    // The agent answers after the push, which may take longer than a call usually waits.
+    const one = await remote({ timeoutMs: 5_000 });
     let stored: unknown[] = [];
     one.agent.set(async (call) => {
       expect((await push(addressOf(one))).status).toBe(204);

@@ -12,8 +12,10 @@ export class LargeAnswers implements NestInterceptor {
     const response = context.switchToHttp().getResponse<DoorResponse>();
     return next.handle().pipe(
       mergeMap(async (value) => {
-        if (!(value instanceof StreamableFile)) await this.budget.waitForShare(response, weightOf(value));
-        return value;
+        if (value instanceof StreamableFile) return value;
+        await this.budget.waitForShare(response, weightOf(value));
+        // Writing a large answer takes time, also when its caller is gone.
+        return response.destroyed ? undefined : value;
       }),
     );
   }
