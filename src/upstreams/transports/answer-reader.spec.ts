@@ -113,9 +113,9 @@ describe('AnswerReader', () => {
     reader.readText(result(2, '1'));
     reader.readText(result(4, '1'));
     expect(received.map(({ id }) => id)).toEqual([2, 4]);
-    reader.readText(result(3, '1'));
+    reader.readText('{"jsonrpc":"2.0","id":3,"result":"text"}');
     expect(received.slice(2)).toMatchObject([
-      { id: 3, result: {} },
+      { id: 3, error: { message: expect.stringContaining('"result" is not an object') } },
       { id: 1, error: { message: expect.stringContaining('more than 10485760 bytes') } },
     ]);
     expect(failed).toEqual([]);

@@ -66,6 +66,11 @@ export class AnswerReader {
     } else if (!this.handledLast(tail) && !this.isLongEnded) this.unreadable(head, tail, tooLongReason);
   }
 
+  /** A request with an answer of its own did not get the long one. */
+  private clearOf(answered: RequestId): void {
+    if (this.suspects?.delete(answered)) this.endLastSuspect();
+  }
+
   private endLastSuspect(): void {
     if (this.suspects?.size !== 1) return;
     const [last] = this.suspects;
@@ -92,7 +97,7 @@ export class AnswerReader {
     if (problem !== undefined) return this.fail(invalidMessage());
     this.open.delete(answered);
     this.deliver({ ...message, id: answered } as unknown as JSONRPCMessage);
-    if (this.suspects?.delete(answered)) this.endLastSuspect();
+    this.clearOf(answered);
   }
 
   private unreadable(head: string, tail: string, reason: string): void {
@@ -120,10 +125,11 @@ export class AnswerReader {
   private endRequest(request: RequestId | undefined, reason: string): boolean {
     if (request === undefined) return false;
     this.open.delete(request);
-    if (this.suspects?.has(request)) this.suspects = undefined;
     const message = `the answer of the MCP server is invalid: ${reason}`;
     const data = new RialtoError('remote_invalid_response', { message });
     this.deliver({ jsonrpc: '2.0', id: request, error: { code: internalErrorCode, message, data } });
+    if (reason === tooLongReason) this.suspects = undefined;
+    else this.clearOf(request);
     return true;
   }
 }

@@ -154,7 +154,7 @@ describe('an org that sends more than the workers can do', () => {
         async () => [await states(gateway, 'echo', 'completed'), await states(gateway, 'calm', 'completed')],
         (done) => done.every(({ length }) => length === 10),
       );
-      // What was completed of the backlog while the others waited: rows say it, however late this question is.
+      // Counts the tasks of the backlog that were completed while the others waited.
       const [{ ahead }] = await gateway.sql(
         `with others as (
            select min(created_at) as sent, max(status_timestamp) as done from a2a_tasks where agent_name <> 'flood'

@@ -1,3 +1,7 @@
+import type { CallHandler, ExecutionContext } from '@nestjs/common';
+import { lastValueFrom, of as valueOf } from 'rxjs';
+import type { AnswerBudget } from './answer-budget.js';
+import { LargeAnswers } from './large-answers.interceptor.js';
 import { Shares } from './shares.js';
 
 const limits = { principal: 10, org: 20, process: 30 };
@@ -44,5 +48,18 @@ describe('Shares', () => {
     release();
     expect(order).toEqual(['first', 'third']);
     expect(shares.full(of('a'), 1)).toBe('principal');
+  });
+});
+
+describe('LargeAnswers', () => {
+  it('write no answer for a caller that left while it waited', async () => {
+    const answerTo = (leaves: boolean): Promise<unknown> => {
+      const response = { destroyed: false };
+      const waitForShare = () => Promise.resolve(void (response.destroyed = leaves));
+      const context = { switchToHttp: () => ({ getResponse: () => response }) } as unknown as ExecutionContext;
+      const handler: CallHandler<unknown> = { handle: () => valueOf('answer') };
+      return lastValueFrom(new LargeAnswers({ waitForShare } as unknown as AnswerBudget).intercept(context, handler));
+    };
+    expect([await answerTo(false), await answerTo(true)]).toEqual(['answer', undefined]);
   });
 });
