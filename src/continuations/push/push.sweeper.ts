@@ -4,10 +4,8 @@ import { PushDoor } from './push-door.js';
 import { RemotePushStore } from './remote-push.store.js';
 
 const perSweep = 200;
-/** After this time the answer that names the remote task has arrived, and a deferred task was resumed. */
-const storedMs = 3_600_000;
 
-/** Announces stored pushes again that no poll followed, and drops old ones. */
+/** Announces stored pushes again that no poll followed. */
 @Injectable()
 @Sweeps('continuation.pushes')
 export class PushSweeper implements Sweeper {
@@ -21,6 +19,5 @@ export class PushSweeper implements Sweeper {
   async sweep(): Promise<void> {
     const unheard = await this.pushes.findUnheard(perSweep);
     await Promise.all(unheard.map((taskId) => this.door.announcePush(taskId)));
-    await this.pushes.dropOld(storedMs);
   }
 }

@@ -13,12 +13,20 @@ export interface JobRun {
   readonly byHand: boolean;
   /** The priority class of the job. */
   readonly line: number;
+  /** The time for which the job was scheduled, in milliseconds since 1970. */
+  readonly scheduledAt: number;
   log(line: string): void;
   progress(facts: JobFacts): void;
 }
 
 /** The run of work that has no job, because a sweep does it. */
-export const unseenRun: JobRun = { byHand: false, line: 0, log: () => undefined, progress: () => undefined };
+export const unseenRun: JobRun = {
+  byHand: false,
+  line: 0,
+  scheduledAt: 0,
+  log: () => undefined,
+  progress: () => undefined,
+};
 
 /**
  * Thrown by a handler when its attempt failed and the failure is already recorded: the job shows it, and nothing is
@@ -43,6 +51,7 @@ const slackMs = 1_000;
 export class QueuedRun implements JobRun {
   readonly byHand: boolean;
   readonly line: number;
+  readonly scheduledAt: number;
   private logWrites?: Promise<unknown>;
   private progressWrites?: Promise<unknown>;
 
@@ -52,6 +61,8 @@ export class QueuedRun implements JobRun {
     // The queue itself never retries a job, so a second attempt was started by an operator.
     this.byHand = job.attemptsMade > 0 || isPromoted;
     this.line = job.opts.priority ?? 0;
+    // Of a job scheduler only the id says the time exactly: `repeat:<scheduler>:<milliseconds>`.
+    this.scheduledAt = job.repeatJobKey ? Number(job.id!.split(':').at(-1)) : job.timestamp + delay;
   }
 
   log(line: string): void {

@@ -42,26 +42,47 @@ describe('the sweeps of a process', () => {
     await start(sweeper('tasks', 60_000), sweeper('cards', 60_000), sweeper('orgs', 90_000), sweeper('seal', 500));
     expect(scheduled).toEqual(['every 60000 ms', 'every 90000 ms']);
     expect(isHeld).toHaveBeenCalledTimes(1);
-    expect(await sweeping.handle({ sweeper: 'every 60000 ms' })).toEqual({ sweeps: 'tasks, cards' });
+    expect(await sweeping.handle({ sweeper: 'every 60000 ms' }, { scheduledAt: 1 })).toEqual({
+      sweeps: 'tasks, cards',
+    });
     expect(swept.filter((name) => name !== 'seal')).toEqual(['tasks', 'cards']);
   });
 
-  it('lose the schedulers of an earlier version, which had one for each', async () => {
-    earlier.push('tasks', 'cards', 'of another product');
-    await start(sweeper('tasks', 60_000), sweeper('cards', 60_000), sweeper('orgs', 90_000));
-    expect(removed).toEqual(['tasks', 'cards']);
+  it('of whole seconds up to ten share the job of each second: it runs those that are due at its time', async () => {
+    await start(
+      sweeper('a', 1_000),
+      sweeper('b', 2_000),
+      sweeper('c', 5_000),
+      sweeper('odd', 2_500),
+      sweeper('d', 30_000),
+    );
+    expect(scheduled).toEqual(['every 1000 ms', 'every 2500 ms', 'every 30000 ms']);
+    const dueAt = async (second: number) => {
+      await sweeping.handle({ sweeper: 'every 1000 ms' }, { scheduledAt: second * 1_000 + 300 });
+      return swept.splice(0).join('');
+    };
+    const due: string[] = [];
+    for (let second = 20; second <= 30; second++) due.push(await dueAt(second));
+    expect(due).toEqual(['abc', 'a', 'ab', 'a', 'ab', 'ac', 'ab', 'a', 'ab', 'a', 'abc']);
   });
 
-  it('run alone for a job of an earlier version, and not at all for another', async () => {
-    await start(sweeper('tasks', 60_000), sweeper('cards', 60_000));
-    expect(await sweeping.handle({ sweeper: 'cards' })).toEqual({ sweeps: 'cards' });
-    expect(await sweeping.handle({ sweeper: 'gone' })).toEqual({ sweeps: '' });
-    expect(swept).toEqual(['cards']);
+  it('lose the schedulers of earlier versions, which had one for each sweeper or interval', async () => {
+    earlier.push('tasks', 'cards', 'every 5000 ms', 'of another product');
+    await start(sweeper('tasks', 60_000), sweeper('cards', 60_000), sweeper('orgs', 5_000));
+    expect(removed).toEqual(['tasks', 'cards', 'every 5000 ms']);
+  });
+
+  it('run for a job of an earlier version alone or by interval, and not at all for another', async () => {
+    await start(sweeper('tasks', 5_000), sweeper('cards', 60_000));
+    expect(await sweeping.handle({ sweeper: 'cards' }, { scheduledAt: 1_000 })).toEqual({ sweeps: 'cards' });
+    expect(await sweeping.handle({ sweeper: 'every 5000 ms' }, { scheduledAt: 1_000 })).toEqual({ sweeps: 'tasks' });
+    expect(await sweeping.handle({ sweeper: 'gone' }, { scheduledAt: 1_000 })).toEqual({ sweeps: '' });
+    expect(swept).toEqual(['cards', 'tasks']);
   });
 
   it('that wait for their turn when the process stops do not run', async () => {
     await start(...['a', 'b', 'c', 'd', 'e', 'f'].map((name) => sweeper(name, 60_000)));
-    const job = sweeping.handle({ sweeper: 'every 60000 ms' });
+    const job = sweeping.handle({ sweeper: 'every 60000 ms' }, { scheduledAt: 1 });
     await sweeping.close();
     await job;
     expect(swept).toEqual(['a', 'b', 'c', 'd']);
@@ -74,7 +95,7 @@ describe('the sweeps of a process', () => {
       sweeper('orgs', 60_000),
     );
     warn.mockReset();
-    await expect(sweeping.handle({ sweeper: 'every 60000 ms' })).rejects.toThrow('one');
+    await expect(sweeping.handle({ sweeper: 'every 60000 ms' }, { scheduledAt: 1 })).rejects.toThrow('one');
     expect(swept).toEqual(['tasks', 'cards', 'orgs']);
     expect(warn.mock.calls).toEqual([
       [{ err: expect.objectContaining({ message: 'other' }), sweeper: 'cards' }, 'a sweep failed'],

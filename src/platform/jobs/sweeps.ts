@@ -6,7 +6,7 @@ import { jobs, type JobPayload } from '../../kernel/jobs.js';
 import { Semaphore } from '../../kernel/semaphore.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorator.js';
-import type { JobFacts } from './job-run.js';
+import type { JobFacts, JobRun } from './job-run.js';
 import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is not used: each process sweeps by its own timer. */
@@ -14,13 +14,18 @@ const minScheduledMs = 1_000;
 /** Sweeps that a process runs at once: all of them together would take every database connection. */
 const maxSweeps = 4;
 
-/** The job scheduler of the sweepers with one interval. A job of its own for each costs more than most sweeps. */
-const schedulerOf = (everyMs: number): string => `every ${everyMs} ms`;
+/** Whole seconds up to this interval share the jobs of one second: a job costs more than most sweeps. */
+const maxSharedMs = 10_000;
+
+/** The interval of the jobs that start the sweeps of this interval. */
+const jobIntervalOf = (everyMs: number): number =>
+  everyMs % minScheduledMs === 0 && everyMs <= maxSharedMs ? minScheduledMs : everyMs;
+const nameOf = (jobIntervalMs: number): string => `every ${jobIntervalMs} ms`;
+const schedulerName = /^every \d+(?:\.\d+)? ms$/;
 
 /**
- * Repeats the sweepers of this process. With one job scheduler for each interval, one worker of all replicas sweeps.
- * In addition each process has a timer that sweeps when the queue has started no sweep for two intervals, so a lost
- * queue stops nothing.
+ * Repeats the sweepers of this process. With job schedulers, one worker of all replicas sweeps. In addition each
+ * process has a timer that sweeps when the queue has started no sweep for two intervals, so a lost queue stops nothing.
  */
 @Injectable()
 @HandlesJob('sweep.run')
@@ -51,11 +56,10 @@ export class Sweeping implements JobHandler<'sweep.run'> {
       void this.runs.run(() => sweepIfDue(isHeld));
       this.timers.push(setInterval(() => void sweepIfDue(), everyMs));
     }
-    const intervals = new Set(
-      byUrgency.map(([, { everyMs }]) => everyMs).filter((everyMs) => everyMs >= minScheduledMs),
-    );
+    const scheduled = byUrgency.map(([, { everyMs }]) => everyMs).filter((everyMs) => everyMs >= minScheduledMs);
+    const intervals = new Set(scheduled.map(jobIntervalOf));
     for (const everyMs of intervals) void this.runs.run(() => this.schedule(everyMs), 1);
-    void this.runs.run(() => this.removeEarlierSchedulers(), 1);
+    void this.runs.run(() => this.removeOtherSchedulers([...intervals].map(nameOf)), 1);
   }
 
   /**
@@ -67,7 +71,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     if (silentMs < 2 * everyMs || (await (isHeld ?? this.state.isHeld('sweep.run'))) || !this.sweepers.has(name))
       return;
     // A queue that lost all its data has lost the schedule too.
-    if (Number.isFinite(silentMs)) void this.schedule(everyMs);
+    if (Number.isFinite(silentMs)) void this.schedule(jobIntervalOf(everyMs));
     await this.runLogged(name);
   }
 
@@ -80,12 +84,16 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   }
 
   /**
-   * Runs the sweeps of a job scheduler, or the one that a job of an earlier version names. The job fails when one of
-   * them fails.
+   * Runs the sweeps of a job scheduler that are due at the time of its job, or the sweeps that a job of an earlier
+   * version names. The job fails when one of them fails.
    */
-  async handle({ sweeper }: JobPayload<'sweep.run'>): Promise<JobFacts> {
+  async handle({ sweeper }: JobPayload<'sweep.run'>, { scheduledAt }: Pick<JobRun, 'scheduledAt'>): Promise<JobFacts> {
+    const isDue = (everyMs: number): boolean =>
+      sweeper === nameOf(everyMs) ||
+      (sweeper === nameOf(jobIntervalOf(everyMs)) &&
+        Math.floor(scheduledAt / minScheduledMs) % (everyMs / minScheduledMs) === 0);
     const names = [...this.sweepers]
-      .filter(([name, { everyMs }]) => [name, schedulerOf(everyMs)].includes(sweeper))
+      .filter(([name, { everyMs }]) => sweeper === name || isDue(everyMs))
       .map(([name]) => name);
     const ends = await Promise.allSettled(names.map((name) => this.runs.run(() => this.runSweep(name))));
     const [first, ...others] = ends.flatMap((end, index) =>
@@ -104,7 +112,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   }
 
   private async schedule(every: number): Promise<void> {
-    const name = schedulerOf(every);
+    const name = nameOf(every);
     const opts = { attempts: 1, removeOnComplete: { count: 20 }, removeOnFail: { count: 100 } };
     try {
       if (this.sweepers.size > 0)
@@ -114,12 +122,13 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     }
   }
 
-  /** An earlier version had a scheduler for each sweeper. */
-  private async removeEarlierSchedulers(): Promise<void> {
+  /** Earlier versions had a scheduler for each sweeper or for each interval. */
+  private async removeOtherSchedulers(names: readonly string[]): Promise<void> {
     if (this.sweepers.size === 0) return;
     try {
       for (const { key } of await this.queue.getJobSchedulers())
-        if (this.sweepers.has(key)) await this.queue.removeJobScheduler(key);
+        if (this.sweepers.has(key) || (schedulerName.test(key) && !names.includes(key)))
+          await this.queue.removeJobScheduler(key);
     } catch (err) {
       this.log.warn({ err }, 'the job schedulers of an earlier version could not be removed');
     }

@@ -127,6 +127,24 @@ describe('Bull Board', () => {
     expect(await stateOf(ids.at(-1)!)).toBe('failed');
   });
 
+  it('shows one job of sweeps for each second, which runs those that are due at its time', async () => {
+    const done = await eventually(
+      async () => (await board.jobs('sweeps', 'completed')).filter(({ name }) => name === 'every 1000 ms'),
+      ({ length }) => length > 10,
+    );
+    const swept = done.map(({ id, returnValue }) => [
+      Math.floor(Number(id.split(':').at(-1)) / 1_000),
+      returnValue.sweeps,
+    ]);
+    expect(new Set(swept.map(([second]) => second)).size).toBe(swept.length);
+    expect(swept.filter(([second]) => second % 2 === 0).length).toBeGreaterThan(0);
+    for (const [second, sweeps] of swept) {
+      expect(sweeps).toContain('thread.due');
+      expect([second, sweeps.includes('card.refresh')]).toEqual([second, second % 2 === 0]);
+      expect([second, sweeps.includes('mcp.servers')]).toEqual([second, second % 5 === 0]);
+    }
+  });
+
   it('shows work in another process as an active job until it is over', async () => {
     let release = (): void => undefined;
     service.answer = () => new Promise((resolve) => (release = () => resolve({ status: 400 })));
