@@ -5,6 +5,22 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { clientKinds, connectMcp } from '../../support/clients/mcp-clients.js';
 import { eventStream as stream, json, startHostile, type Reply } from '../../support/stubs/hostile-upstream.js';
 
+/** An MCP server whose start costs a fraction of the start of Node. */
+const shellServer = `while read -r line; do
+  id=\${line#*'"id":'}
+  id=\${id%%[,\\}]*}
+  case $line in
+    *'"initialize"'*)
+      server='"serverInfo":{"name":"sh","version":"1"}'
+      answer='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},'$server'}';;
+    *'"tools/list"'*) answer='"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}';;
+    *'"tools/call"'*) answer='"result":{"content":[{"type":"text","text":"back"}]}';;
+    *'"notifications/'*) continue;;
+    *) answer='"error":{"code":-32601,"message":"no such method"}';;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,%s}\\n' "$id" "$answer"
+done`;
+
 describe('hostile MCP servers', () => {
   let gateway: TestGateway;
   const open: { close: () => Promise<unknown> }[] = [];
@@ -202,7 +218,6 @@ describe('hostile MCP servers', () => {
   });
 
   it('AE-44 two hundred programs that were killed leave no process behind', async () => {
-    const script = join(process.cwd(), 'test', 'support', 'stubs', 'stdio-upstream.mjs');
     const mark = `leak-${process.pid}-${Date.now()}`;
     const alive = (): number[] =>
       readdirSync('/proc')
@@ -215,14 +230,14 @@ describe('hostile MCP servers', () => {
             return false;
           }
         });
-    const place = { id: 'own', command: process.execPath, args: [script, mark] };
+    const place = { id: 'own', command: '/bin/sh', args: ['-c', shellServer, mark] };
     expect((await gateway.call('POST', '/api/mcp/servers', place)).status).toBe(201);
     for (let kill = 0; kill < 200; kill++) {
       expect((await gateway.call('POST', '/api/mcp/servers/own/refresh')).status).toBe(200);
       for (const pid of alive()) process.kill(pid, 'SIGKILL');
     }
     await eventually(
-      () => gateway.rpc('tools/call', { name: 'own__echo', arguments: { text: 'back' } }),
+      () => gateway.rpc('tools/call', { name: 'own__echo', arguments: {} }),
       ({ result }) => result?.content[0].text === 'back',
     );
     // One process, with the one that starts it.
@@ -232,6 +247,5 @@ describe('hostile MCP servers', () => {
       () => Promise.resolve(alive()),
       (pids) => pids.length === 0,
     );
-    // Two hundred starts of a program take minutes on a busy machine.
-  }, 300_000);
+  });
 });
