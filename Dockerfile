@@ -11,7 +11,9 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
+COPY scripts/bundle.mjs ./scripts/
 RUN node node_modules/typescript-native/bin/tsc -p tsconfig.build.json
+RUN node scripts/bundle.mjs
 # What `/version` names; last, for it changes with every build.
 ARG COMMIT=
 RUN echo "$COMMIT" > dist/commit

@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { compile } from './shipped-tree.mjs';
+import { builds } from './shipped-tree.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -152,9 +152,13 @@ function buildKey() {
   const sources = ['src', 'migrations']
     .flatMap((folder) => filesBelow(path(folder)))
     .filter((file) => !file.endsWith('.spec.ts'));
-  const settings = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package-lock.json'].map((file) =>
-    path(file),
-  );
+  const settings = [
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'package.json',
+    'package-lock.json',
+    'scripts/bundle.mjs',
+  ].map((file) => path(file));
   return hashOf(...[...sources, ...settings].flatMap((file) => [relative(root, file), readFileSync(file)]));
 }
 
@@ -167,8 +171,9 @@ async function build() {
   const started = Date.now();
   const key = buildKey(); // computed before: a file that is saved during the build is built next time
   if (!existsSync(buildStamp)) rmSync(buildInfo, { force: true }); // tsc would trust it and leave a lost dist empty
-  const code = await run(process.execPath, compile, { stdio: ['ignore', 2, 2] });
-  if (code !== 0) {
+  for (const args of builds) {
+    const code = await run(process.execPath, args, { stdio: ['ignore', 2, 2] });
+    if (code === 0) continue;
     rmSync(buildStamp, { force: true });
     fail(`The build failed (exit code ${code}).`, code);
   }

@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { filesBelow, hashOf, root, run, runNpm } from './setup.mjs';
-import { compile, entries, installProduction, isSource, stages } from './shipped-tree.mjs';
+import { builds, entries, installProduction, isSource, stages } from './shipped-tree.mjs';
 import { isRoot } from './real-services.mjs';
 
 const folder = join(root, '.cache', 'shipped');
@@ -88,11 +88,12 @@ const commands = {
     });
     if (code !== 0) throw new Error(`npm ci failed (exit code ${code})`);
   },
-  // The compiler resolves packages from the checkout, which has the same lock.
+  // Packages are resolved from the checkout, which has the same lock.
   build: async (cwd) => {
-    const [program, ...args] = compile;
-    const code = await run(process.execPath, [join(root, program), ...args], { cwd, stdio: ['ignore', 2, 2] });
-    if (code !== 0) throw new Error(`the build failed (exit code ${code})`);
+    for (const [program, ...args] of builds) {
+      const code = await run(process.execPath, [join(root, program), ...args], { cwd, stdio: ['ignore', 2, 2] });
+      if (code !== 0) throw new Error(`the build failed (exit code ${code})`);
+    }
   },
 };
 

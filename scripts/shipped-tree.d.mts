@@ -1,5 +1,7 @@
 export interface Step {
   readonly copy?: readonly string[];
+  /** Folder of the copies, if it is not the same as in the checkout. */
+  readonly to?: string;
   readonly run?: readonly string[];
   readonly arg?: string;
 }
@@ -9,7 +11,7 @@ export interface Entry {
   readonly stage?: string;
 }
 
-export const compile: readonly string[];
+export const builds: readonly (readonly string[])[];
 export const installProduction: readonly string[];
 export const stages: Readonly<Record<'build' | 'deps' | 'tools', readonly Step[]>>;
 export const system: readonly string[];

@@ -1,8 +1,8 @@
 // The only description of the tree in the image. scripts/shipped.mjs builds and runs it;
 // test/checkout/dockerfile.spec.ts compares the Dockerfile and .dockerignore with it.
 
-/** Arguments of Node that build `dist`: TypeScript 7 and its project. */
-export const compile = ['node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json'];
+/** Arguments of Node that build `dist`, in order: TypeScript 7 and its project, then the bundle. */
+export const builds = [['node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json'], ['scripts/bundle.mjs']];
 
 const manifests = ['package.json', 'package-lock.json'];
 const quiet = ['--ignore-scripts', '--no-audit', '--no-fund'];
@@ -18,7 +18,8 @@ export const stages = {
     { copy: ['tsconfig.json', 'tsconfig.build.json'] },
     { copy: ['src'] },
     { copy: ['migrations'] },
-    { run: ['node', ...compile] },
+    { copy: ['scripts/bundle.mjs'], to: 'scripts/' },
+    ...builds.map((args) => ({ run: ['node', ...args] })),
     { arg: 'COMMIT=' },
     { run: ['echo "$COMMIT" > dist/commit'] },
   ],
@@ -65,5 +66,5 @@ const sources = new Set([
  * @param file path from the root, with `/`.
  */
 export function isSource(file) {
-  return sources.has(file.split('/')[0]) && !file.endsWith('.spec.ts');
+  return (sources.has(file) || sources.has(file.split('/')[0])) && !file.endsWith('.spec.ts');
 }

@@ -38,11 +38,11 @@ describe('Dockerfile', () => {
   });
 
   it.each(Object.entries(stages))('stage %s has exactly the described steps', (name, steps) => {
-    const expected = steps.map(({ copy, run, arg }) => {
+    const expected = steps.map(({ copy, to, run, arg }) => {
       if (arg) return `ARG ${arg}`;
       if (run) return `RUN ${run.join(' ')}`;
       const [first, ...others] = copy!;
-      return `COPY ${copy!.join(' ')} ./${others.length > 0 || first!.includes('.') ? '' : first}`;
+      return `COPY ${copy!.join(' ')} ./${to ?? (others.length > 0 || first!.includes('.') ? '' : first)}`;
     });
     expect(stage(name)).toEqual(['WORKDIR /app', ...expected]);
   });

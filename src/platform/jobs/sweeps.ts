@@ -33,6 +33,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   private readonly sweepers = new Map<string, Sweeper>();
   private readonly lastStart = new Map<string, number>();
   private readonly running = new Map<string, Promise<void>>();
+  private readonly scheduling = new Set<number>();
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly runs = new Semaphore(maxSweeps);
 
@@ -111,7 +112,10 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     await Promise.allSettled(this.running.values());
   }
 
+  /** Several late sweeps may schedule the same jobs; the queue refuses all but one at a time. */
   private async schedule(every: number): Promise<void> {
+    if (this.scheduling.has(every)) return;
+    this.scheduling.add(every);
     const name = nameOf(every);
     const opts = { attempts: 1, removeOnComplete: { count: 20 }, removeOnFail: { count: 100 } };
     try {
@@ -119,6 +123,8 @@ export class Sweeping implements JobHandler<'sweep.run'> {
         await this.queue.upsertJobScheduler(name, { every }, { name, data: { sweeper: name }, opts });
     } catch (err) {
       this.log.warn({ err, sweeper: name }, 'sweeps could not be scheduled; the timer of the process runs them');
+    } finally {
+      this.scheduling.delete(every);
     }
   }
 

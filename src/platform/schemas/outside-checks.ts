@@ -1,11 +1,13 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { systemClock } from '../../kernel/clock.js';
 import type { Violation } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
+import { packageRoot } from '../telemetry/version.js';
 import type { SchemaAnswer, SchemaQuestion } from './schema-child.js';
+
+/** Path of the child's program: always the built file, because Node cannot run the source. */
+const entry = join(packageRoot, 'dist', 'src', 'platform', 'schemas', 'schema-child.js');
 
 interface Job extends Required<Omit<SchemaQuestion, 'schema'>> {
   readonly schema: JsonObject;
@@ -92,7 +94,7 @@ export class OutsideChecks {
   }
 
   private started(): ChildProcess {
-    const child = fork(entry(), {
+    const child = fork(entry, {
       env: {},
       execArgv: [`--max-old-space-size=${maxMemory}`],
       serialization: 'advanced',
@@ -129,12 +131,4 @@ export class OutsideChecks {
     job?.done(violations);
     this.next();
   }
-}
-
-/** Path of the child's program. Tests run the sources, but the child needs the built file. */
-function entry(): string {
-  const file = fileURLToPath(import.meta.url);
-  const program = file.replace(/outside-checks(\.[jt]s)$/, 'schema-child$1');
-  const built = program.replace(`${sep}src${sep}`, `${sep}dist${sep}src${sep}`).replace(/\.ts$/, '.js');
-  return file.endsWith('.ts') && existsSync(built) ? built : program;
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The root of the package: the nearest parent folder with a package.json. */
-const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)));
+export const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)));
 
 /** The content of `/version` and of the log line at start. */
 export const VERSION = {

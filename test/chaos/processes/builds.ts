@@ -15,7 +15,8 @@ export type Edit = readonly [find: string, put: string];
 export function changedBuild(folder: string, file: string, edits: readonly Edit[], preamble = ''): string {
   mkdirSync(folder, { recursive: true });
   for (const shared of ['node_modules', 'package.json']) symlinkSync(join(process.cwd(), shared), join(folder, shared));
-  const isCode = (path: string): boolean => !/\.(d\.ts|map)$/.test(path);
+  // Without the bundle, which contains the file unchanged.
+  const isCode = (path: string): boolean => !/\.(d\.ts|map)$|\/dist\/bundle$/.test(path);
   cpSync(dist, join(folder, 'dist'), { recursive: true, filter: isCode });
   const target = join(folder, 'dist', `${file}.js`);
   let text = readFileSync(target, 'utf8');

@@ -5,7 +5,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { clientKinds, connectMcp } from '../../support/clients/mcp-clients.js';
 import { eventStream as stream, json, startHostile, type Reply } from '../../support/stubs/hostile-upstream.js';
 
-/** An MCP server whose start costs a fraction of the start of Node. */
+/** An MCP server that starts in a fraction of the time of Node. */
 const shellServer = `while read -r line; do
   id=\${line#*'"id":'}
   id=\${id%%[,\\}]*}
