@@ -50,6 +50,6 @@ const { metafile } = await build({
   metafile: true,
 });
 const nameless = Object.values(metafile.outputs)
-  .filter(({ entryPoint, exports }) => entryPoint?.startsWith('node_modules/') && String(exports) === 'default')
+  .filter(({ entryPoint, exports }) => entryPoint?.includes('node_modules/') && String(exports) === 'default')
   .map(({ entryPoint }) => entryPoint);
 if (nameless.length > 0) throw new Error(`imported late, so list them as external: ${nameless.join(', ')}`);
