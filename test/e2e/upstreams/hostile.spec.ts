@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { clientKinds, connectMcp } from '../../support/clients/mcp-clients.js';
