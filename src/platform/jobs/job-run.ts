@@ -61,7 +61,7 @@ export class QueuedRun implements JobRun {
     // The queue itself never retries a job, so a second attempt was started by an operator.
     this.byHand = job.attemptsMade > 0 || isPromoted;
     this.line = job.opts.priority ?? 0;
-    // Of a job scheduler only the id says the time exactly: `repeat:<scheduler>:<milliseconds>`.
+    // The exact time of a scheduler's job is only in its id: `repeat:<scheduler>:<milliseconds>`.
     this.scheduledAt = job.repeatJobKey ? Number(job.id!.split(':').at(-1)) : job.timestamp + delay;
   }
 

@@ -25,6 +25,8 @@ import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.j
 import { data, slow } from '../../support/stubs/stub-behaviours.js';
 
 const encryptionKey = randomBytes(32).toString('base64');
+/** Sources have no bundle, and Node 20 keeps no record of what it has compiled. */
+const canCountModules = process.env.RIALTO_TEST_BUILT === 'yes' && Number(process.versions.node.split('.')[0]) >= 22;
 const folders: string[] = [];
 const running = new Set<GatewayProcess>();
 
@@ -368,7 +370,7 @@ describe('a process on an external database', () => {
     expect((await ended).stdout).toContain(`  version  ${version.version}${commit && ` (${commit})`}`);
   });
 
-  it('reads few files: the build has joined the gateway and its packages', async () => {
+  (canCountModules ? it : it.skip)('reads few files: the build has joined the gateway and its packages', async () => {
     const compiled = newFolder(); // Node writes a file here for each module that it has loaded
     const { ready, child, ended } = start({ DATABASE_URL: await emptyDatabase(), NODE_COMPILE_CACHE: compiled });
     await ready;

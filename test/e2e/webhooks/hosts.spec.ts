@@ -123,12 +123,9 @@ describe('hosts that receive webhooks', () => {
       );
     const waiting = await eventually(heads, ({ length }) => length === 30);
     const untried = waiting.filter(({ attempts }) => attempts === 0);
-    const tries = waiting.reduce((sum, { attempts }) => sum + attempts, 0);
-    expect(tries).toBeGreaterThanOrEqual(10);
-    expect(tries).toBeLessThanOrEqual(13);
-    expect(untried.length).toBe(30 - tries);
-    // On a busy machine a post may fail before it arrives.
-    expect(slow!.received.length).toBeLessThanOrEqual(tries);
+    expect(slow!.received.length).toBeGreaterThanOrEqual(10);
+    expect(slow!.received.length).toBeLessThanOrEqual(13);
+    expect(untried.length).toBe(30 - slow!.received.length);
     // Ten seconds, and a slot of 20 ms for each one before it.
     for (const { wait } of untried) expect(wait).toBeLessThan(11);
     expect(await metric('rialto_webhook_breakers_open')).toBe(1);
