@@ -11,7 +11,7 @@ const canCount = process.env.RIALTO_TEST_BUILT === 'yes' && Number(process.versi
   const database = await createTestDatabase('bundle');
   const folder = mkdtempSync(join(tmpdir(), 'rialto-bundle-'));
   const compiled = join(folder, 'compiled'); // Node writes a file here for each module that it has loaded
-  const env = { DATABASE_URL: database.url, RIALTO_DATA_DIR: folder, NODE_COMPILE_CACHE: compiled };
+  const env = { NODE_ENV: 'test', DATABASE_URL: database.url, RIALTO_DATA_DIR: folder, NODE_COMPILE_CACHE: compiled };
   const { ready, child, ended } = startProcess(env);
   await ready;
   child.kill('SIGTERM');
