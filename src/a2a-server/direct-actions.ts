@@ -3,10 +3,12 @@ import { z } from 'zod';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { cleartext, encrypted, refusedContent } from '../protocol/a2a/media-types.js';
 import { matches } from '../protocol/name-pattern.js';
 import { isJsonObject } from '../kernel/json.js';
 import type { PublishedAgent } from '../registry/published.types.js';
-import { TaskSubmitService } from '../tasks/task-submit.service.js';
+import { messageSubmission } from '../tasks/task-verbs.js';
 import type { UpstreamTool } from '../upstreams/registered-server.types.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.js';
 import { UpstreamsService } from '../upstreams/upstreams.service.js';
@@ -31,7 +33,7 @@ export class DirectActions {
   constructor(
     private readonly upstreams: UpstreamsService,
     private readonly calls: UpstreamCalls,
-    private readonly submits: TaskSubmitService,
+    private readonly verbs: VerbBus,
   ) {}
 
   /**
@@ -42,30 +44,57 @@ export class DirectActions {
     if (!ctx.isForAudience)
       throw new RialtoError('denied', {
         message: 'direct actions need a token that names this gateway as its audience; a key or bearer is not enough',
+        hint: 'POST /oauth/token exchanges an API key for such a token',
       });
     const { name, input } = readInvocation(params);
-    if (ctx.org.id !== agent.org.id || !(await this.submits.mayUse(ctx, agent)))
-      throw new RialtoError('denied', { message: 'you may not use this agent' });
+    if (ctx.org.id !== agent.org.id)
+      throw new RialtoError('denied', { message: 'agents are called with a credential of their own org' });
     const target = await this.findAction(ctx, agent, name);
-    const { canonical, server } = target;
-    const result = await this.calls.callTool(ctx, { target, canonical, serverId: server.row.serverId, args: input });
-    return { name, result };
-  }
-
-  private async findAction(ctx: CallContext, agent: PublishedAgent, name: string): Promise<UpstreamTool> {
-    const { servers } = await this.upstreams.snapshotFor(ctx);
-    const found = servers.flatMap(({ tools }) => tools).find((one) => one.canonical === name && belongsTo(agent, one));
-    if (!found)
-      throw new RialtoError('not_found', {
-        message: `this agent has no action "${name}"`,
-        hint: 'an action is a tool of the agent, named <server>__<tool>',
-      });
-    const { annotations } = found.tool;
-    if (isJsonObject(annotations) && annotations.readOnlyHint === true) return found;
-    throw new RialtoError('denied', {
-      message: `"${name}" is not marked as read-only; send the agent a message instead`,
+    const call = target && { target, canonical: target.canonical, serverId: target.server.row.serverId, args: input };
+    const message = messageOf(agent, target, input);
+    const act = {
+      ...messageSubmission(ctx, agent, message, { action: name, input }),
+      ...(call && { workNeeds: () => this.calls.approvalFor(ctx, call) }),
+    };
+    return this.verbs.around(act, async (within) => {
+      requireReadable(agent, message);
+      if (!call) throw noAction(name);
+      requireReadOnly(call.target);
+      return { name, result: await this.calls.callTool(ctx, { ...call, within }) };
     });
   }
+
+  private async findAction(ctx: CallContext, agent: PublishedAgent, name: string): Promise<UpstreamTool | undefined> {
+    const { servers } = await this.upstreams.snapshotFor(ctx);
+    return servers.flatMap(({ tools }) => tools).find((one) => one.canonical === name && belongsTo(agent, one));
+  }
+}
+
+/** Returns the message that has the same effect: policies on messages decide about the action too. */
+function messageOf({ executor }: PublishedAgent, target: UpstreamTool | undefined, input: JsonObject) {
+  const skillId = executor.kind === 'mcp-tool' && executor.tool === undefined ? target?.tool.name : undefined;
+  return { parts: [{ data: input }], ...(skillId !== undefined && { metadata: { skillId } }) };
+}
+
+/** Throws `content_type_not_supported` when the agent refuses such messages because of their encryption. */
+function requireReadable(agent: PublishedAgent, { parts }: ReturnType<typeof messageOf>): void {
+  const refused = refusedContent(parts, agent);
+  if (refused === cleartext || refused === encrypted)
+    throw new RialtoError('content_type_not_supported', { message: `this agent does not take ${refused}` });
+}
+
+function noAction(name: string): RialtoError {
+  return new RialtoError('not_found', {
+    message: `this agent has no action "${name}"`,
+    hint: 'an action is a tool of the agent, named <server>__<tool>',
+  });
+}
+
+function requireReadOnly({ canonical, tool: { annotations } }: UpstreamTool): void {
+  if (isJsonObject(annotations) && annotations.readOnlyHint === true) return;
+  throw new RialtoError('denied', {
+    message: `"${canonical}" is not marked as read-only; send the agent a message instead`,
+  });
 }
 
 /** Throws `invalid_params` that says what is too long. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { Server, ServerCredentials, type ServerWritableStream } from '@grpc/grpc-js';
-import { GrpcReply, requestOf } from './grpc-call.js';
+import { GrpcReply, requestOf, resetAfterStatus } from './grpc-call.js';
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 const message = Buffer.alloc(200_000, 1);
@@ -90,4 +90,18 @@ describe('GrpcReply and requestOf', () => {
     reply.succeed(() => calls.at(-1)!.end());
     raw.close();
   });
+});
+
+it('resetAfterStatus waits until the connection has sent its frames', async () => {
+  const state = { outboundQueueSize: 1 };
+  const reset: number[] = [];
+  let closed = (): void => undefined;
+  const isClosed = new Promise<void>((resolve) => (closed = resolve));
+  const stream = { closed: false, session: { state }, close: (code: number) => (reset.push(code), closed()) };
+  resetAfterStatus({ nextCall: { stream } });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(reset).toEqual([]);
+  state.outboundQueueSize = 0;
+  await isClosed;
+  expect(reset).toEqual([0]);
 });

@@ -7,8 +7,10 @@ import {
 } from '@nestjs/common';
 import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { maxConnections } from '../platform/http/server/front-server.js';
 import { listening } from '../platform/http/server/listening.js';
 import { PublicUrl } from '../platform/http/public-url.js';
+import { limitConnections } from '../platform/library-internals/grpc-listeners.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { grpcMethods, type GrpcMethod } from '../protocol/a2a/grpc.js';
 import { GrpcDoor, type NewMetadata } from './grpc.door.js';
@@ -40,9 +42,11 @@ export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShut
     const { GRPC_PORT: port, HOST: host, RIALTO_ROLE: role, RIALTO_MAX_BODY_BYTES: maxBody } = this.settings;
     if (port === undefined || role === 'worker') return;
     const grpc = await import('@grpc/grpc-js');
+    const { guardCalls } = await import('./grpc-guard.js');
     const logDebug = (line: string): void => this.log.debug({ grpc: line }, 'grpc-js');
     grpc.setLogger({ error: logDebug, info: logDebug, debug: logDebug });
     this.server = new grpc.Server({
+      interceptors: [guardCalls(this.door)],
       'grpc.max_receive_message_length': maxBody,
       'grpc.max_concurrent_streams': maxStreams,
       'grpc.keepalive_time_ms': keepaliveMs.every,
@@ -57,6 +61,7 @@ export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShut
     }
     const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
     this.port = await listening('GRPC_PORT', port, bind(this.server, address, grpc.ServerCredentials.createInsecure()));
+    limitConnections(this.server, maxConnections);
     this.publicUrl.listensForGrpcOn(this.port);
   }
 

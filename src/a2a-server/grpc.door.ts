@@ -3,6 +3,7 @@ import type { Metadata, sendUnaryData, ServerUnaryCall, ServerWritableStream } f
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
+import { requestTimeoutMs } from '../platform/http/server/front-server.js';
 import { SseStreams } from '../platform/http/streams/sse-streams.js';
 import { HttpWatch } from '../platform/telemetry/http-watch.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
@@ -12,17 +13,24 @@ import { statusBytes, type GrpcMethod } from '../protocol/a2a/grpc.js';
 import { restVersion } from '../protocol/a2a/card/negotiate.js';
 import type { DecodedOperation, OperationName } from '../protocol/a2a/request/operations.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
-import { GrpcReply, requestOf, type GrpcServerCall } from './grpc-call.js';
+import { GrpcReply, requestOf, type CallHead, type GrpcServerCall } from './grpc-call.js';
+import type { CallGate } from './grpc-guard.js';
 import { Operations, type Asked } from './operations.js';
 import { A2aRequests } from './a2a-requests.js';
 
 const maxMessage = 1_000;
 
+/** The request of a call, made from its metadata. */
+interface Arrived {
+  readonly request: DoorRequest;
+  /** Error of a call that is refused before its message is read. */
+  refusal?: RialtoError;
+}
+
 /** A call and the parts of it that are known so far. */
-interface Exchange {
+interface Exchange extends Arrived {
   readonly method: GrpcMethod;
   readonly bytes: Buffer;
-  readonly request: DoorRequest;
   readonly reply: GrpcReply;
 }
 
@@ -31,7 +39,11 @@ export type NewMetadata = () => Metadata;
 
 /** A2A over gRPC, both services: the same steps as the HTTP doors, with metadata as headers. */
 @Injectable()
-export class GrpcDoor {
+export class GrpcDoor implements CallGate {
+  /** The same time as at the HTTP doors; tests shorten it. */
+  requestTimeoutMs = requestTimeoutMs;
+  /** Keyed by metadata, because a handler and its interceptor share no other object. */
+  private readonly arrivals = new WeakMap<Metadata, Arrived>();
   private readonly openStreams = new Set<GrpcReply>();
 
   constructor(
@@ -41,6 +53,25 @@ export class GrpcDoor {
     private readonly watch: HttpWatch,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
+
+  /** Identifies the caller before the message is read. */
+  async admit(head: CallHead, method: string): Promise<boolean> {
+    const arrived: Arrived = { request: requestOf(head, method) };
+    this.arrivals.set(head.metadata, arrived);
+    try {
+      await this.requests.identifyCaller(arrived.request);
+      return true;
+    } catch (error) {
+      arrived.refusal = RialtoError.from(error);
+      return false;
+    }
+  }
+
+  expire({ metadata }: CallHead): void {
+    this.arrivals.get(metadata)!.refusal = new RialtoError('remote_timeout', {
+      message: `the request did not end within ${this.requestTimeoutMs / 1_000} seconds`,
+    });
+  }
 
   /** Handles a call of a unary method. */
   async handleUnary(
@@ -94,15 +125,18 @@ export class GrpcDoor {
 
   private beginExchange(method: GrpcMethod, call: GrpcServerCall, ended: (status: GrpcStatus) => void): Exchange {
     const path = `/${method.service}/${method.rpc}`;
-    const request = requestOf(call, path);
+    const arrived = this.arrivals.get(call.metadata)!;
+    const { request } = arrived;
     const reply = new GrpcReply(call, ended);
     reply.setHeader('x-request-id', request.requestId);
     this.watch.observe(request, reply.asResponse, () => path);
-    return { method, bytes: call.request, request, reply };
+    return { ...arrived, method, bytes: call.request, reply };
   }
 
-  /** Identifies the caller before the message is decoded; only the tenant is read before. */
-  private async decodeCall({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
+  /** Finds the agent before the message is decoded; only the tenant is read before. */
+  private async decodeCall(exchange: Exchange): Promise<[Asked, DecodedOperation]> {
+    const { method, bytes, request, reply, refusal } = exchange;
+    if (refusal !== undefined) throw refusal;
     const { headers } = request;
     const arrival = await this.requests.identifyForAgent(
       request,

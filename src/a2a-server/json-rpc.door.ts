@@ -4,6 +4,7 @@ import { newId } from '../kernel/ids.js';
 import type { Json } from '../kernel/json.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
+import { readRpcId } from '../platform/http/rpc-id.js';
 import type { Dialect, OperationValues, SendValue } from '../protocol/a2a/dialect.js';
 import { dialects } from '../protocol/a2a/dialects.js';
 import { jsonRpcError, jsonRpcStatus, type RpcErrorOptions } from '../protocol/a2a/error/errors.js';
@@ -14,7 +15,6 @@ import type { DecodedOperation, OperationName } from '../protocol/a2a/request/op
 import {
   errorResponse,
   jsonRpcCodes,
-  parseJson,
   parseRequest,
   resultResponse,
   type JsonRpcId,
@@ -27,6 +27,7 @@ import { directAction, DirectActions } from './direct-actions.js';
 import { Operations, type Asked } from './operations.js';
 import { Replies, sendErrorEvent, sendJson, setErrorHeaders } from './reply.js';
 import { A2aRequests, idempotencyKeyIn, noAgentNamed, versionHeader, type Arrival } from './a2a-requests.js';
+import { parseLongJson } from '../platform/turns.js';
 
 const eventStream = 'text/event-stream';
 
@@ -97,11 +98,11 @@ export class JsonRpcDoor {
   }
 
   private async handleRequest(exchange: Exchange, name: string | undefined): Promise<void> {
-    const { request, response, config } = exchange;
+    const { request, response } = exchange;
     try {
-      const arrival = await this.requests.identify(request, response, name, config.authCode === -32001);
+      const arrival = await this.identify(exchange, name);
       requireJson(request);
-      const parsed = parseJson(await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES));
+      const parsed = await parseLongJson(await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) return malformed(exchange, jsonRpcCodes.parseError, parsed.reason);
       const envelope = parseRequest(parsed.value);
       if (!envelope.ok) {
@@ -122,6 +123,21 @@ export class JsonRpcDoor {
       await this.runOperation(exchange, call);
     } catch (error) {
       this.sendError(exchange, error);
+    }
+  }
+
+  /**
+   * Identifies the caller and the agent. When only the agent is unknown, the error has the id of the request. The error
+   * of an unknown caller has the id null, because its body is not read.
+   */
+  private async identify(exchange: Exchange, name: string | undefined): Promise<Arrival> {
+    const { request, response, config } = exchange;
+    try {
+      return await this.requests.identify(request, response, name, config.authCode === -32001);
+    } catch (error) {
+      const isKnown = RialtoError.from(error).code === 'not_found';
+      if (isKnown) exchange.id = await readRpcId(request, this.requests.settings.RIALTO_MAX_BODY_BYTES);
+      throw error;
     }
   }
 

@@ -7,9 +7,9 @@ import { SseStreams } from '../platform/http/streams/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
-import { weightOf } from '../kernel/weight.js';
 import { formatEvent } from '../protocol/sse.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
+import { stringifyLong, weigh } from '../platform/turns.js';
 
 /** Sends a JSON document as the whole answer. */
 export function sendJson(
@@ -18,7 +18,10 @@ export function sendJson(
   body: unknown,
   contentType = 'application/json',
 ): void {
-  const text = JSON.stringify(body);
+  sendText(response, status, JSON.stringify(body), contentType);
+}
+
+function sendText(response: DoorResponse, status: number, text: string, contentType: string): void {
   const bytes = Buffer.byteLength(text);
   response
     .writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store', 'Content-Length': bytes })
@@ -69,9 +72,16 @@ export class Replies {
    * Sends a result as the whole answer. Throws `rate_limited` and `unavailable` when the pending answers use too much
    * memory.
    */
-  async sendResult(response: DoorResponse, status: number, body: unknown, contentType?: string): Promise<void> {
-    await this.budget.waitForShare(response, weightOf(body));
-    if (!response.destroyed) sendJson(response, status, body, contentType);
+  async sendResult(
+    response: DoorResponse,
+    status: number,
+    body: unknown,
+    contentType = 'application/json',
+  ): Promise<void> {
+    const weight = await weigh(body);
+    await this.budget.waitForShare(response, weight);
+    const text = await stringifyLong(body, weight);
+    if (!response.destroyed) sendText(response, status, text, contentType);
   }
 
   /** Opens the stream of an answer, and counts it until it closes. Throws `rate_limited`. */
@@ -93,8 +103,10 @@ export class Replies {
   ): Promise<void> {
     const stream = this.openStream(ctx, response);
     const send = async (event: StreamedEvent): Promise<boolean> => {
-      const release = await this.budget.part(response, weightOf(event.body), ctx);
-      return stream.send(frameOf(event, framing)).finally(release);
+      const weight = await weigh(event.body);
+      const release = await this.budget.part(response, weight, ctx);
+      const data = await stringifyLong(framing.event(event.body), weight);
+      return stream.send(frameOf(event.seq, data)).finally(release);
     };
     try {
       const opening = events.next();
@@ -121,7 +133,6 @@ function firstEventTimeout(): Promise<undefined> {
   return new Promise((resolve) => setTimeout(resolve, firstEventWaitMs, undefined).unref());
 }
 
-function frameOf({ seq, body }: StreamedEvent, { event }: Framing): string {
-  const id = seq === undefined ? undefined : String(seq);
-  return formatEvent({ id, data: JSON.stringify(event(body)) });
+function frameOf(seq: number | undefined, data: string): string {
+  return formatEvent({ id: seq === undefined ? undefined : String(seq), data });
 }

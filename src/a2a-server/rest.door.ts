@@ -11,11 +11,11 @@ import type { A2aVersion } from '../protocol/a2a/model.js';
 import { restVersion } from '../protocol/a2a/card/negotiate.js';
 import type { DecodedOperation, OperationName } from '../protocol/a2a/request/operations.js';
 import { decodeRest, encodeRestEvent, encodeRestResult, matchRest, type RestMatch } from '../protocol/a2a/rest/rest.js';
-import { parseJson } from '../protocol/jsonrpc.js';
 import { splitAgentPath } from './a2a-paths.js';
 import { Operations, type Asked } from './operations.js';
 import { Replies, sendJson, setErrorHeaders } from './reply.js';
 import { replayedHeader, versionHeader, A2aRequests, type A2aRequest } from './a2a-requests.js';
+import { parseLongJson } from '../platform/turns.js';
 
 const prefix = '/a2a/agents/';
 const a2aJson = 'application/a2a+json';
@@ -110,7 +110,7 @@ export class RestDoor {
     const text = await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES);
     if (text.trim() === '') return undefined;
     requireJson(request);
-    const parsed = parseJson(text);
+    const parsed = await parseLongJson(text);
     if (parsed.ok) return parsed.value;
     const violations = [{ field: 'body', description: parsed.reason }];
     throw new RialtoError('invalid_params', { message: `the body: ${parsed.reason}`, violations });

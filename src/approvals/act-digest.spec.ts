@@ -10,7 +10,8 @@ describe('digestOf', () => {
     ctx: { principal: { kind: 'user', id: 'bob', role: 'member', groups: [] } },
     id: 'one',
   } as unknown as Act;
-  const digest = (more: object = {}, version = 'v1') => digestOf({ ...act, ...more }, version);
+  const finance = { groups: ['finance'], lifetimeMs: 60_000 };
+  const digest = (more: object = {}, version = 'v1', needs = finance) => digestOf({ ...act, ...more }, version, needs);
 
   it('is equal for the same act, in any order of the arguments, with another act id and other groups', () => {
     const ctx = { principal: { kind: 'user', id: 'bob', role: 'admin', groups: ['g'] } };
@@ -25,6 +26,7 @@ describe('digestOf', () => {
     ['an added argument', { args: { to: 'ann', amount: 9, note: '' } }],
     ['the type of an argument', { args: { to: 'ann', amount: '9' } }],
     ['the content', { content: { parts: [{ text: 'x' }] } }],
+    ['the target', { target: { id: 'another' } }],
     ['the caller', { ctx: { principal: { kind: 'user', id: 'eve' } } }],
     ['the kind of the caller', { ctx: { principal: { kind: 'service', id: 'bob' } } }],
   ])('changes with %s', (_, more) => {
@@ -33,5 +35,12 @@ describe('digestOf', () => {
 
   it('changes with the version of the policies', () => {
     expect(digest({}, 'v2')).not.toBe(digest());
+  });
+
+  it.each([
+    ['groups', { ...finance, groups: ['board', 'finance'] }],
+    ['lifetime', { ...finance, lifetimeMs: 1_000 }],
+  ])('changes with the %s that the policies ask for', (_, needs) => {
+    expect(digest({}, 'v1', needs)).not.toBe(digest());
   });
 });

@@ -3,17 +3,18 @@ import { callerOf } from '../kernel/call-context.js';
 import { canonicalJson } from '../kernel/canonical-json.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Act } from '../kernel/verb-bus.js';
+import type { NeededApproval } from '../kernel/verbs.js';
 
 /**
- * Returns the digest that binds an approval to one exact act: verb, resource, arguments, caller, and the version of the
- * policies that asked. Equal acts have equal digests; with any other argument, caller or policy an approval does not
- * fit.
+ * Returns the digest that binds an approval to one exact act: verb, resource, target, arguments, caller, the version
+ * of the policies, and what they need now. Equal acts have equal digests; with any other argument, caller or policy an
+ * approval does not fit, and neither when other policies ask for the act at another door.
  */
-export function digestOf(act: Act, policyVersion: string | undefined): string {
-  const { verb, action, resource, ctx, args = {}, content } = act;
+export function digestOf(act: Act, policyVersion: string | undefined, needs: NeededApproval): string {
+  const { verb, action, resource, ctx, args = {}, content, target } = act;
   const { type, id } = resource;
-  const bound = { verb, action, resource: { type, id }, args, content, caller: callerOf(ctx.principal), policyVersion };
-  return hash('sha256', canonicalJson(bound), 'hex');
+  const asked = { target, caller: callerOf(ctx.principal), policyVersion, needs };
+  return hash('sha256', canonicalJson({ verb, action, resource: { type, id }, args, content, ...asked }), 'hex');
 }
 
 /** Returns what the approver has to see: everything that the act sends. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { callerOf } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -14,6 +15,8 @@ import { ApprovalStore } from './storage/approval.store.js';
 
 /** Characters of an act that an approver can read. A larger act cannot be approved. */
 const maxContent = 65_536;
+/** Pause between two looks for the act that an act repeats, in milliseconds. */
+const repeatPauseMs = 50;
 /** Questions of one caller that wait at the same time. */
 const maxWaiting = 100;
 
@@ -30,15 +33,31 @@ export class ApprovalGate {
   /**
    * Uses the approval of an act. Returns the decision that permits it, or one that denies it when a person refused the
    * act. A repeat of an act that ran is permitted, because it does nothing. Throws `approval_required` while the
-   * question waits, and `rate_limited` when too many wait.
+   * question waits, `rate_limited` when too many wait, and the error of an act that is refused in any case.
    */
   async decide(act: Act, decision: Decision, needs: NeededApproval): Promise<Decision> {
     if (await act.repeats?.()) return repeated(decision);
-    const digest = digestOf(act, decision.version);
-    const used = await this.store.use(act.ctx.org.id, digest, act.id);
+    const covered = coveredBy(act.within?.decision, decision, needs);
+    if (covered) return covered;
+    await act.check?.();
+    const digest = digestOf(act, decision.version, needs);
+    const used = await this.store.use(act.ctx.org.id, digest, act.id, act.attemptKey);
     if (used) return approved(decision, used);
-    const open = await this.ask(act, digest, decision, needs);
+    if (await this.repeatsRunning(act, digest)) return repeated(decision);
+    const open = await this.ask(act, digest, decision, together(needs, await act.workNeeds?.()));
     return open.state === 'denied' ? refused(decision, open) : Promise.reject(this.required(act, decision, open));
+  }
+
+  /**
+   * Waits while the act that an act repeats has just used the approval and is not stored yet. Returns true when it is
+   * stored.
+   */
+  private async repeatsRunning({ ctx, repeats }: Act, digest: string): Promise<boolean> {
+    while (repeats && !ctx.signal?.aborted && (await this.store.isJustUsed(ctx.org.id, digest))) {
+      await sleep(repeatPauseMs);
+      if (await repeats()) return true;
+    }
+    return false;
   }
 
   /** Returns the open question about an act; creates it when there is none. */
@@ -88,7 +107,23 @@ export class ApprovalGate {
   }
 }
 
-function approved(decision: Decision, { id, decidedBy, reason }: ApprovalEntity): Decision {
+/** Returns one question for two needs: an approver of all groups of both, within the shorter time. */
+function together(needs: NeededApproval, more: NeededApproval | undefined): NeededApproval {
+  if (!more) return needs;
+  return {
+    groups: [...new Set([...needs.groups, ...more.groups])],
+    lifetimeMs: Math.min(needs.lifetimeMs, more.lifetimeMs),
+  };
+}
+
+/** Permits the work of an approved act when its approver was in all groups that the work needs. */
+function coveredBy(outer: Decision | undefined, own: Decision, { groups }: NeededApproval): Decision | undefined {
+  const { approval, reason, by } = outer ?? {};
+  if (reason === undefined || !approval || !groups.every((group) => approval.groups.includes(group))) return undefined;
+  return { allowed: true, policies: own.policies, version: own.version, reason, approval, by };
+}
+
+function approved(decision: Decision, { id, groups, decidedBy, reason }: ApprovalEntity): Decision {
   const { policies, version } = decision;
   const because = reason === null ? '' : `: ${reason}`;
   return {
@@ -96,7 +131,7 @@ function approved(decision: Decision, { id, decidedBy, reason }: ApprovalEntity)
     policies,
     version,
     reason: `approved by ${decidedBy} with approval ${id}${because}`,
-    approval: { id, by: decidedBy! },
+    approval: { id, by: decidedBy!, groups },
     by: decidedBy!,
   };
 }

@@ -5,7 +5,10 @@ import { isUuid } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import type { Tx } from '../platform/database/tx.js';
+import { inTurns } from '../platform/turns.js';
 import { Vault } from '../platform/secrets/vault.js';
+import { parseExact } from '../protocol/exact-integers.js';
 import { lifetimeOf } from '../policy/policy.types.js';
 import type { ApprovalQuery, ApprovalView, DecideApproval } from './approval.types.js';
 import { ApprovalPages } from './page/approval-pages.js';
@@ -31,12 +34,13 @@ export class ApprovalService {
       const caller = callerOf(ctx.principal);
       const groups = ctx.principal.role === 'admin' ? undefined : groupsOf(ctx.principal);
       const rows = await this.store.page(ctx.org.id, { caller, groups }, { state, before, limit });
-      return pageOf(
+      const page = pageOf(
         rows,
         limit,
-        (row) => this.viewOf(row),
+        (row) => row,
         ({ id }) => this.cursors.encode(scope, [id]),
       );
+      return { ...page, items: await inTurns(this.viewsOf(ctx, page.items)) };
     });
   }
 
@@ -46,7 +50,7 @@ export class ApprovalService {
       const row = await this.findApproval(ctx, id);
       const { principal } = ctx;
       const isVisible = principal.role === 'admin' || row.caller === callerOf(principal) || isApprover(ctx, row);
-      return isVisible ? this.viewOf(row) : Promise.reject(unknown());
+      return isVisible ? this.viewOf(ctx, row) : Promise.reject(unknown());
     });
   }
 
@@ -78,17 +82,28 @@ export class ApprovalService {
           uses,
           lifetimeSeconds: (lifetimeOf(expiresIn) ?? row.lifetimeSeconds * 1_000) / 1_000,
         });
-        return decided ? this.viewOf(decided) : Promise.reject(alreadyDecided(await this.findApproval(ctx, id)));
+        if (decided) return this.viewOf(ctx, decided);
+        throw alreadyDecided(await this.findApproval(ctx, id, tx));
       },
     );
   }
 
-  private async findApproval(ctx: CallContext, id: string): Promise<ApprovalEntity> {
-    const row = isUuid(id) ? await this.store.find(ctx.org.id, id) : undefined;
+  private async findApproval(ctx: CallContext, id: string, tx?: Tx): Promise<ApprovalEntity> {
+    const row = isUuid(id) ? await this.store.find(ctx.org.id, id, tx) : undefined;
     return row ?? Promise.reject(unknown());
   }
 
-  private viewOf(row: ApprovalEntity): ApprovalView {
+  /** Opens the contents of approvals, which may have 64 KB each, so that others can go first in between. */
+  private *viewsOf(ctx: CallContext, rows: readonly ApprovalEntity[]): Generator<void, ApprovalView[]> {
+    const views: ApprovalView[] = [];
+    for (const row of rows) {
+      views.push(this.viewOf(ctx, row));
+      yield;
+    }
+    return views;
+  }
+
+  private viewOf(ctx: CallContext, row: ApprovalEntity): ApprovalView {
     const { id, orgId, caller, verb, action, resource, policies, groups, state, decidedBy, reason, ...rest } = row;
     const content = this.vault.open(rest.sealed, { table: 'approvals', row: id, org: orgId }).reveal();
     return {
@@ -98,10 +113,11 @@ export class ApprovalService {
       verb,
       action,
       resource,
-      input: JSON.parse(content) as JsonObject,
+      input: parseExact(content) as JsonObject,
       policies,
       approvers: groups,
       url: this.pages.urlOf(id),
+      mayDecide: state === 'pending' && refusalOf(ctx, row) === undefined,
       requestedAt: rest.requestedAt.toISOString(),
       expiresAt: rest.expiresAt.toISOString(),
       decidedAt: rest.decidedAt?.toISOString() ?? null,
@@ -120,13 +136,17 @@ function isApprover({ principal }: CallContext, { groups }: ApprovalEntity): boo
 }
 
 function requireApprover(ctx: CallContext, row: ApprovalEntity): void {
+  const message = refusalOf(ctx, row);
+  if (message !== undefined) throw new RialtoError('denied', { message });
+}
+
+/** Returns why the caller may not decide; undefined for an approver. */
+function refusalOf(ctx: CallContext, row: ApprovalEntity): string | undefined {
   const { kind } = ctx.principal;
-  if (kind === 'agent' || kind === 'anonymous')
-    throw new RialtoError('denied', { message: `a caller of the kind "${kind}" may not decide; a person does` });
+  if (kind === 'agent' || kind === 'anonymous') return `a caller of the kind "${kind}" may not decide; a person does`;
   if (row.caller === callerOf(ctx.principal))
-    throw new RialtoError('denied', { message: 'the caller of an act may not approve it; another person does' });
-  if (!isApprover(ctx, row))
-    throw new RialtoError('denied', { message: `only members of ${row.groups.join(' and ')} may decide this` });
+    return 'the caller of an act may neither approve nor deny it; another person decides';
+  return isApprover(ctx, row) ? undefined : `only members of ${row.groups.join(' and ')} may decide this`;
 }
 
 function alreadyDecided({ state, decidedBy }: ApprovalEntity): RialtoError {

@@ -40,6 +40,8 @@ export const ApprovalView = z.object({
   approvers: z.array(z.string()),
   /** The page where a person decides. */
   url: z.string(),
+  /** True when the reader of this view may decide now. */
+  mayDecide: z.boolean(),
   requestedAt: z.string(),
   expiresAt: z.string(),
   decidedAt: z.string().nullable(),

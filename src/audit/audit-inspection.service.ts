@@ -11,7 +11,7 @@ import { AuditEventStore } from './audit-event.store.js';
 import { AuditVerificationService } from './audit-verification.service.js';
 import type { Verification } from './audit.types.js';
 import { ChainWalk } from './chain-walk.js';
-import { ExportedAudit } from './export/exported-audit.js';
+import { ExportedAudit, type FileFault } from './export/exported-audit.js';
 import { AuditTimestampStore } from './timestamps/audit-timestamp.store.js';
 import { verifyTimestamps, type StampedOrg, type TimestampSource } from './timestamps/timestamp-walk.js';
 
@@ -20,7 +20,7 @@ type Verdict = Verification['verdict'];
 /** Result of the inspection of one org's audit. */
 export interface OrgReport extends Verification {
   readonly orgId: OrgId;
-  /** Null for an org that is no longer in the database. */
+  /** Null for an org that is no longer in the database, and for an export without a signed end. */
   readonly slug: string | null;
   /** Undefined when no anchor was given, or it has no checkpoint of the org. */
   readonly anchor?: AnchoredOrg;
@@ -36,6 +36,8 @@ export interface AuditReport {
   readonly doubts: readonly string[];
   /** Number of lines of the anchor that are not a checkpoint. */
   readonly unreadable: number;
+  /** When the export was made, and its last event, from its signed end. */
+  readonly exported?: { readonly at: string; readonly sequence: number };
 }
 
 /** The source of an inspection: the database, or an export. */
@@ -80,14 +82,19 @@ export class AuditInspectionService {
   ): Promise<AuditReport> {
     const exported = await ExportedAudit.open(file);
     try {
-      const { orgId, slug, keys } = exported.header;
+      const { orgId, keys } = exported.header;
       const check = publicKeyCheck(trusted ?? keys);
+      const fault = await exported.verifyFile(check);
+      const { doubts, signedEnd: end } = exported;
+      const slug = end?.slug ?? null;
       const orgs = () => Promise.resolve([{ id: orgId, slug }]);
-      const verify = async (org: OrgId): Promise<Verification> =>
-        new ChainWalk({ org, upTo: Infinity, cut: await exported.newestCut() }, exported, exported, check).verify();
-      const { doubts } = exported;
+      const verify = async (org: OrgId): Promise<Verification> => {
+        const range = { org, upTo: Infinity, cut: await exported.newestCut() };
+        return withFault(await new ChainWalk(range, exported, exported, check).verify(), fault);
+      };
       const inspected = { orgs, verify, checkpoints: exported, timestamps: exported, check, doubts };
-      return await new AuditInspectionService(inspected).report(orgId, anchor, authorities);
+      const report = await new AuditInspectionService(inspected).report(orgId, anchor, authorities);
+      return end ? { ...report, exported: { at: end.at, sequence: end.sequence } } : report;
     } finally {
       await exported.close();
     }
@@ -116,13 +123,14 @@ export class AuditInspectionService {
     for (const orgId of ids) {
       const verified = against(await this.inspected.verify(orgId), compared?.orgs.get(orgId));
       const stamped = await verifyTimestamps(timestamps, orgId, authorities);
-      orgs.push({ orgId, slug: known.get(orgId) ?? null, ...withTimestamps(verified, stamped) });
+      const doubted = withDoubts(withTimestamps(verified, stamped), this.inspected.doubts);
+      orgs.push({ orgId, slug: known.get(orgId) ?? null, ...doubted });
     }
     const doubts = [...this.inspected.doubts, ...(compared?.unusable.shown ?? [])];
     const more = (compared?.unusable.count ?? 0) - (compared?.unusable.shown.length ?? 0);
     if (more > 0) doubts.push(`and ${more} more`);
-    if (compared?.orgs.size === 0 && compared.unusable.count === 0)
-      doubts.push('the anchor has no checkpoint to compare with');
+    const checked = [...(compared?.orgs.values() ?? [])].some((org) => org.checked > 0);
+    if (compared?.unusable.count === 0 && !checked) doubts.push('the anchor has no checkpoint to compare with');
     if (authorities && !orgs.some((org) => org.timestamps)) doubts.push('no checkpoint has a timestamp');
     const all: Verdict[] = [...orgs.map(({ verdict }) => verdict), ...doubts.map(() => 'unverifiable' as const)];
     return { verdict: worst(all), orgs, doubts, unreadable: compared?.unreadable ?? 0 };
@@ -139,6 +147,12 @@ function against(verified: Verification, anchor: AnchoredOrg | undefined): Verif
   return { ...verified, valid: false, verdict: 'changed', brokenAt, reason, anchor };
 }
 
+/** Adds the contradiction of a file to the verification of its chain. The one at the first event counts. */
+function withFault(verified: Verification, fault: FileFault | undefined): Verification {
+  if (!fault || (verified.brokenAt !== null && verified.brokenAt < (fault.brokenAt ?? Infinity))) return verified;
+  return { ...verified, ...fault, valid: false, verdict: 'changed' };
+}
+
 /** Adds the timestamps of an org. Their fault counts unless the verdict is already as bad. */
 function withTimestamps<Found extends Verification>(
   verified: Found,
@@ -150,6 +164,12 @@ function withTimestamps<Found extends Verification>(
   const { verdict, reason, sequence } = fault;
   const brokenAt = verdict === 'changed' ? sequence : null;
   return { ...verified, valid: false, verdict, reason, brokenAt, timestamps };
+}
+
+/** Adds the doubts about the file that was verified. */
+function withDoubts<Verified extends Verification>(verified: Verified, [doubt]: readonly string[]): Verified {
+  if (doubt === undefined || verified.verdict !== 'intact') return verified;
+  return { ...verified, valid: false, verdict: 'unverifiable', reason: doubt };
 }
 
 function worst(verdicts: readonly Verdict[]): Verdict {

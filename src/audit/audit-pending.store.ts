@@ -81,8 +81,8 @@ export class AuditPendingStore {
   }
 
   private async sealBatch(client: PoolClient, org: OrgId, wait: boolean): Promise<number> {
-    await client.query(`begin; ${alongTheKey}`);
     try {
+      await client.query(`begin; ${alongTheKey}`);
       const sealed = (await this.lockChain(client, org, wait)) ? await this.extendChain(client, org) : 0;
       await client.query('commit');
       return sealed;

@@ -75,7 +75,7 @@ export const Verification = z.object({
   eventCount: z.number(),
   firstSequence: z.number().nullable(),
   lastSequence: z.number().nullable(),
-  /** The first invalid event; null unless the verdict is `changed`. */
+  /** The first invalid event, or the first one that no checkpoint confirms; null unless the verdict is `changed`. */
   brokenAt: z.number().nullable(),
   unsealed: z.number(),
   /** Number of the newest checkpoint; null when there is none. */

@@ -26,15 +26,21 @@ export interface ChainState {
   readonly hash: string;
 }
 
-/** Verifies links in order from a state. Returns the new state, or the first invalid sequence. */
-export function walkChain(links: readonly ChainLink[], from: ChainState): ChainState | { brokenAt: number } {
+/**
+ * Verifies links in order from a state. Returns the new state, or the first invalid sequence; `isSound` states that
+ * the event there has its own hash, so that only the one before it differs.
+ */
+export function walkChain(
+  links: readonly ChainLink[],
+  from: ChainState,
+): ChainState | { brokenAt: number; isSound: boolean } {
   let state = from;
   for (const link of links) {
     const expected = state.sequence + 1;
-    if (link.sequence !== expected) return { brokenAt: expected };
-    if (link.prevHash !== state.hash || link.event === null || chainHash(link.event, link.prevHash) !== link.hash)
-      return { brokenAt: expected };
-    if (link.opened?.some((facts) => !isOfEvent(link.event, facts))) return { brokenAt: expected };
+    if (link.sequence !== expected) return { brokenAt: expected, isSound: false };
+    const isSound = link.event !== null && chainHash(link.event, link.prevHash) === link.hash;
+    if (!isSound || link.prevHash !== state.hash) return { brokenAt: expected, isSound };
+    if (link.opened?.some((facts) => !isOfEvent(link.event, facts))) return { brokenAt: expected, isSound: false };
     state = { sequence: link.sequence, hash: link.hash };
   }
   return state;

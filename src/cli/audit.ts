@@ -26,10 +26,7 @@ export async function verifyAudit(env: Env, file: string | undefined, options: A
   const { json } = options;
   const report = file === undefined ? await reportOfDatabase(env, options) : await reportOfExport(file, options);
   print(json ? JSON.stringify(report, null, 2) : table([head, ...report.orgs.map(cellsOf)]));
-  for (const doubt of report.doubts) note(doubt);
-  if (report.orgs.some(({ timestamps }) => timestamps?.isAuthorityChecked === false))
-    note('the timestamps may be of any authority; --tsa-ca FILE names the certificates of those that you trust');
-  if (report.unreadable > 0) note(`${report.unreadable} lines of the anchor are not checkpoints`);
+  for (const text of notesOf(report)) note(text);
   const failure = failureOf(report);
   if (failure) throw failure;
 }
@@ -68,6 +65,18 @@ function cellsOf({ slug, orgId, verdict, eventCount, lastCheckpoint, ...more }: 
   const stamped = lastAt && `${checked} up to ${lastNumber} at ${lastAt}`;
   const numbers = [eventCount, lastCheckpoint, anchored, stamped, brokenAt].map((cell) => String(cell ?? '-'));
   return [slug ?? orgId, verdict, ...numbers, reason];
+}
+
+/** Returns what the table does not show. */
+function notesOf({ doubts, orgs, exported, unreadable }: AuditReport): string[] {
+  const notes = [...doubts];
+  if (exported) notes.push(`the export was made at ${exported.at} and ends at event ${exported.sequence}`);
+  const newer = orgs.reduce((sum, { anchor }) => sum + (anchor?.newer ?? 0), 0);
+  if (newer > 0) notes.push(`the anchor is newer than the export: ${newer} checkpoints are not covered`);
+  if (orgs.some(({ timestamps }) => timestamps?.isAuthorityChecked === false))
+    notes.push('the timestamps may be of any authority; --tsa-ca FILE names the certificates of those that you trust');
+  if (unreadable > 0) notes.push(`${unreadable} lines of the anchor are not checkpoints`);
+  return notes;
 }
 
 function failureOf({ verdict, orgs }: AuditReport): CommandError | undefined {

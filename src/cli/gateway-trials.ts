@@ -37,6 +37,8 @@ export class GatewayTrials {
       description: 'Made by `rialto doctor`; it may be deleted.',
       executor: { kind: 'echo' },
       a2a_enabled: true,
+      // Also where RIALTO_A2A_ACCEPT_CLEARTEXT is false.
+      a2a_accept_cleartext: true,
     });
     try {
       return await this.sendMessage(name);
@@ -55,8 +57,8 @@ export class GatewayTrials {
     try {
       const { port } = receiver.address() as AddressInfo;
       const url = `http://127.0.0.1:${port}/rialto-doctor`;
-      const { id, status, error } = await this.callApi<TestResult>('POST', '/api/webhooks/test', { url });
-      if (error !== null) throw new CommandError(`the gateway could not post to ${url}: ${error}`);
+      const { id, status, error, detail } = await this.callApi<TestResult>('POST', '/api/webhooks/test', { url });
+      if (error !== null) throw new CommandError(`the gateway could not post to ${url}: ${detail ?? error}`);
       if (!received.includes(id))
         throw new CommandError(`the gateway reports that it posted to ${url}, but nothing arrived`);
       return `delivered, answered ${status}`;
@@ -99,6 +101,7 @@ interface TestResult {
   readonly id: string;
   readonly status: number | null;
   readonly error: string | null;
+  readonly detail: string | null;
 }
 
 async function listen(received: (id: string) => void): Promise<Server> {

@@ -52,14 +52,14 @@ export class ContinuationService {
 
   /** Makes a worker resume the continuation now. Throws `not_found`, and `conflict` when it has ended. */
   async retry(ctx: CallContext, id: string): Promise<ContinuationView> {
-    const row = await this.acts.write(ctx, 'continuation.retry', { id }, () => this.requireOpen(ctx, id));
+    const row = await this.acts.record(ctx, 'continuation.retry', { id }, () => this.requireOpen(ctx, id));
     await this.tasks.wake(row.taskId, true);
     return this.continuationView((await this.rows.find(visibleTo(ctx), id)) ?? row);
   }
 
   /** Fails the task and cancels the remote task. Throws `not_found`, and `conflict` when it has ended. */
   async giveUp(ctx: CallContext, id: string): Promise<ContinuationView> {
-    const row = await this.acts.write(ctx, 'continuation.fail', { id }, () => this.requireOpen(ctx, id));
+    const row = await this.acts.record(ctx, 'continuation.fail', { id }, () => this.requireOpen(ctx, id));
     await this.tasks.giveUpTask(ctx, row.taskId, `An operator gave up on the agent ${row.agentSlug}.`);
     await this.rows.markGivenUp(row.id, 'given up by an operator');
     return this.continuationView((await this.rows.find(visibleTo(ctx), id)) ?? row);

@@ -22,7 +22,7 @@ import { PushDoor } from './push/push-door.js';
 import { PushSweeper } from './push/push.sweeper.js';
 import { PushTokens } from './push/push-tokens.js';
 import { RemoteAgentExecutor } from './follow/remote-agent.executor.js';
-import { RemoteEnds } from './follow/remote-ends.js';
+import { RemoteCancels } from './follow/remote-cancels.js';
 import { RemoteFollower } from './follow/remote-follower.js';
 import { RemoteMessages } from './follow/remote-messages.js';
 import { RemotePushStore } from './push/remote-push.store.js';
@@ -44,7 +44,7 @@ import { ThreadSweeper } from './threads/thread.sweeper.js';
     ContinuationSweeper,
     ContinuationRetentionSweeper,
     ContinuationUpdates,
-    RemoteEnds,
+    RemoteCancels,
     RemoteFollower,
     RemoteMessages,
     RemoteAgentExecutor,

@@ -16,6 +16,18 @@ export type ActId = Branded<'ActId'>;
 const poolBytes = 4_096;
 let pool = '';
 let used = 0;
+let bytePool = Buffer.alloc(0);
+let usedBytes = 0;
+
+/** Returns up to 4,096 random bytes, such as a nonce: a view of a block, to be copied before it is passed on. */
+export function randomBlock(bytes: number): Buffer {
+  if (usedBytes + bytes > bytePool.length) {
+    bytePool = randomBytes(poolBytes);
+    usedBytes = 0;
+  }
+  usedBytes += bytes;
+  return bytePool.subarray(usedBytes - bytes, usedBytes);
+}
 
 /** Returns random bytes as lower-case hex, for ids that other standards define (W3C Trace Context). */
 export function randomHex(bytes: number): string {

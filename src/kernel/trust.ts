@@ -18,6 +18,8 @@ export interface MessageFacts {
   readonly encryptedBytes: number;
   /** Tier of the sender's org for an encrypted message; 0 for cleartext. */
   readonly trustTier: TrustTier;
+  /** Names of arguments that have several values in the message, so that no policy can read them. */
+  readonly unclear?: readonly string[];
 }
 
 /** The facts about every act that sends no encrypted message. */

@@ -4,10 +4,10 @@ import { RialtoError, type ErrorCode } from './errors.js';
 import { newId, type ActId } from './ids.js';
 import type { JsonObject } from './json.js';
 import type { MessageFacts } from './trust.js';
-import type { Action, Decision, DispatchFacts, NeededApproval, ResourceRef, TargetAgent } from './verbs.js';
+import type { Action, Approvable, Decision, DispatchFacts, NeededApproval, ResourceRef, TargetAgent } from './verbs.js';
 
 /** One act for a caller: the input of the decision and of the records. */
-export interface VerbCall {
+export interface VerbCall extends Approvable {
   /** The id of the act, when the caller must know it in advance. */
   readonly id?: ActId;
   /** The canonical name, e.g. `vercel_ops.deploy`; an alias never appears here (RE-09). */
@@ -29,10 +29,10 @@ export interface VerbCall {
   readonly message?: MessageFacts;
   /** Top-level arguments. Policies can read them; records store only their size and hash. */
   readonly args?: JsonObject;
-  /** Everything that the act sends, when `args` has only a part of it. An approval is bound to it. */
-  readonly content?: JsonObject;
-  /** Returns true when the act repeats an earlier one under its idempotency key. Then it needs no approval. */
-  readonly repeats?: () => Promise<boolean>;
+  /** The act that this one is the work of. Its approval also covers this act when the approver is in all groups. */
+  readonly within?: Act;
+  /** Returns the approval that the work of this act needs too, so that one question asks for both. */
+  readonly workNeeds?: () => Promise<NeededApproval | undefined>;
   /** How long the work may take, in milliseconds. After that, an act of a killed process no longer counts as active. */
   readonly timeoutMs?: number;
   readonly dispatch?: DispatchFacts;
@@ -325,7 +325,7 @@ export class VerbBus {
     } catch (cause) {
       if (end.outcome === 'completed') throw unrecorded(cause);
     }
-    const { errorOf = plainError } = this.options;
+    const { errorOf = ({ code, message }: RialtoError): VerbError => ({ code, reason: code, message }) } = this.options;
     const facts = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: errorOf(end.error) }) };
     await this.notifySubscribers(act, 'post-verb', facts);
     if (end.outcome === 'failed') await this.notifySubscribers(act, 'verb-error', facts);
@@ -393,8 +393,4 @@ function roundMs(duration: number): number {
 function denial(act: Act, reason: string, cause?: unknown): RialtoError {
   const policies = act.decision?.policies ?? [];
   return new RialtoError('denied', { message: reason, data: { verb: act.verb, policies, decisionId: act.id }, cause });
-}
-
-function plainError({ code, message }: RialtoError): VerbError {
-  return { code, reason: code, message };
 }

@@ -1,3 +1,5 @@
+import type { JsonObject } from './json.js';
+
 /**
  * The acts that need permission, as Cedar knows them. `kind` says how an act is recorded: a `write` has one audit row
  * for each act; a `read` is counted, and audited only when it is denied.
@@ -53,6 +55,20 @@ export interface DispatchFacts {
   readonly isPlaced: boolean;
 }
 
+/** Facts about an act for its approval. */
+export interface Approvable {
+  /** Everything that the act sends, when its arguments are only a part of it. An approval is bound to it. */
+  readonly content?: JsonObject;
+  /** Tells what is called from something else that gets its name later. An approval is bound to it. */
+  readonly target?: JsonObject;
+  /** Returns true when the act repeats an earlier one under its idempotency key. Then it needs no approval. */
+  readonly repeats?: () => Promise<boolean>;
+  /** The same for all attempts of one act. An approval that one attempt used also permits the others, for a day. */
+  readonly attemptKey?: string;
+  /** Throws when no approval can permit the act. Runs before the question is asked and before an approval is used. */
+  readonly check?: () => Promise<void> | void;
+}
+
 /** The approval that a decision needs. */
 export interface NeededApproval {
   /** The approver must be in all of these groups. The name of a role is the group of its holders. */
@@ -65,8 +81,8 @@ export interface Decision {
   readonly allowed: boolean;
   /** Set when only a missing approval prevents the act. `allowed` is false then. */
   readonly needs?: NeededApproval;
-  /** The approval that the act used. */
-  readonly approval?: { readonly id: string; readonly by: string };
+  /** The approval that the act used. The approver was in all of its groups. */
+  readonly approval?: { readonly id: string; readonly by: string; readonly groups: readonly string[] };
   /** The person who gave the answer that `reason` repeats (`callerOf`). */
   readonly by?: string;
   /** Names of the policies that decided; empty when no permit matched. */

@@ -30,8 +30,8 @@ export class Nesting {
   }
 
   /** Counts a call in this process until the returned function is called. Throws `rate_limited`. */
-  countCall({ org, principal }: CallContext, agentId: string): () => void {
-    const leave = this.calls.countCall(`${org.id} ${callerOf(principal)} ${agentId}`, systemClock.elapsed());
+  countNestedCall({ org, principal }: CallContext, agentId: string): () => void {
+    const leave = this.calls.countNestedCall(`${org.id} ${callerOf(principal)} ${agentId}`, systemClock.elapsed());
     if (!leave) throw this.refusal(this.most);
     return leave;
   }

@@ -19,7 +19,7 @@ describe('the export of an org', () => {
     }
   }
   const data = new OrgData(
-    { write: (_ctx: unknown, _verb: unknown, _args: unknown, work: () => unknown) => work() } as any,
+    { record: (_ctx: unknown, _verb: unknown, _args: unknown, work: () => unknown) => work() } as any,
     { visibleOrg: () => Promise.resolve(org) } as any,
     { rows } as any,
   );

@@ -31,7 +31,7 @@ export class OrgData {
    * Throws `not_found`, `denied`, `unavailable`.
    */
   async export(ctx: CallContext, slug: string): Promise<Readable> {
-    const org = await this.acts.write(ctx, 'org.export', { org: slug }, () => this.orgs.visibleOrg(ctx, slug));
+    const org = await this.acts.record(ctx, 'org.export', { org: slug }, () => this.orgs.visibleOrg(ctx, slug));
     return this.exports.open(this.lines(org));
   }
 

@@ -65,7 +65,10 @@ export class OrgDirectory {
     const [row] = await this.pg.rows<{ entry: string }>(
       'org-entry',
       `
-      select json_build_object('id', id, 'slug', slug, 'name', name, 'defaultAgent', default_agent)::text as entry
+      select
+        json_build_object(
+          'id', id, 'slug', slug, 'name', name, 'trustTier', trust_tier, 'defaultAgent', default_agent
+        )::text as entry
       from orgs
       where (slug = :name or id = (select org_id from org_domains where domain = :name)) and deleted_at is null`,
       { name },

@@ -35,7 +35,7 @@ export class ToolLimits implements Sweeper {
     if (limit === 0) return;
     const { org, principal } = ctx;
     const caller = storableText(`${principal.kind}:${principal.id}`, longest);
-    const { calls, secondsLeft } = await this.store.countCall(org.id, caller, storableText(tool, longest));
+    const { calls, secondsLeft } = await this.store.countCallOfMinute(org.id, caller, storableText(tool, longest));
     ctx.tellLimit?.({ limit, remaining: Math.max(0, limit - calls), secondsLeft });
     if (calls <= limit) return;
     this.metrics.limited.inc({ scope: 'tool' });
@@ -57,7 +57,7 @@ export class ToolLimits implements Sweeper {
 
   /** Counts a call of an agent or MCP server until the returned function is called. Throws `rate_limited`. */
   countCall(ctx: CallContext, callee: string): () => void {
-    return this.nesting.countCall(ctx, callee);
+    return this.nesting.countNestedCall(ctx, callee);
   }
 
   sweep(): Promise<void> {

@@ -38,17 +38,18 @@ export class TrustQuotas {
   /**
    * Throws `rate_limited` when an org has more than its tier allows.
    * @param count the number with the change; read only while quotas are on and the tier has a quota.
+   * @param tx the transaction of the change. Changes of one org then wait for each other, so that the count is exact.
    */
-  async requireWithin(org: OrgId, kind: QuotaKind, count: () => Promise<number>): Promise<void> {
+  async requireWithin(org: OrgId, kind: QuotaKind, count: () => Promise<number>, tx?: Tx): Promise<void> {
     if (!this.isOn) return;
-    const tier = await this.orgs.trustTier(org);
+    const tier = await (tx ? this.store.lockTier(tx, org) : this.orgs.trustTier(org));
     const limit = quotaOf(tier, kind);
     if (limit !== Infinity && (await count()) > limit) throw this.refusal(tier, kind);
   }
 
   /** Throws `rate_limited` when the members and keys of an org have more groups than its tier allows. */
   requireGroups(tx: Tx, org: OrgId): Promise<void> {
-    return this.requireWithin(org, 'groups', () => this.store.countGroups(tx, org));
+    return this.requireWithin(org, 'groups', () => this.store.countGroups(tx, org), tx);
   }
 
   private async countMessage(org: OrgId): Promise<void> {

@@ -1,5 +1,6 @@
-import { asDoubles, parseExact, restored, shielded } from './exact-integers.js';
-import { parseJson } from './json-text.js';
+import { atOnce } from '../kernel/json.js';
+import { asDoubles, parseExact, restored, restoring, shielded, shielding } from './exact-integers.js';
+import { parseJson, parsingJson } from './json-text.js';
 
 describe('exact integers', () => {
   const texts = [
@@ -76,5 +77,40 @@ describe('exact integers', () => {
     expect(asDoubles(value)).toEqual({ a: [Number('12345678901234567890'), 1], b: { c: 'x' } });
     expect(asDoubles(value).b).toBe(value.b);
     expect(value.a[0]).toBe(12345678901234567890n);
+  });
+});
+
+describe('work on long texts', () => {
+  /** Counts the pauses of work. */
+  const pausesOf = (work: Generator<void, unknown>): number => {
+    for (let pauses = 0; ; pauses++) if (work.next().done) return pauses;
+  };
+
+  it.each([
+    ['no long integer', '123456789012345,'],
+    ['integers in texts', '"1234567890123456",'],
+    ['long integers', '12345678901234567890,'],
+    ['one long number', '1'],
+  ])('pauses after each 65,536 characters of a text with %s', (_, part) => {
+    expect(pausesOf(shielding(`[${part.repeat(1_000_000 / part.length)}1]`))).toBeGreaterThanOrEqual(14);
+  });
+
+  it('finds an integer at each place around a pause', () => {
+    for (let before = 65_500; before < 65_560; before++) {
+      const text = `[${' '.repeat(before)}12345678901234567]`;
+      expect(atOnce(shielding(text))).toMatch(/"integer-[^"]*:12345678901234567"\]$/);
+    }
+  });
+
+  it('pauses while it restores many values', () => {
+    expect(pausesOf(restoring({ list: Array(100_000).fill(1) }))).toBeGreaterThanOrEqual(9);
+    expect(pausesOf(restoring(Array.from({ length: 50_000 }, () => ({ a: 1 }))))).toBeGreaterThanOrEqual(9);
+  });
+
+  it('pauses while it looks for numbers that are too large, and for names of prototypes', () => {
+    const list = Array(100_000).fill('1').join();
+    const pauses = (item: string): number => pausesOf(parsingJson(`[${item},${list}]`, { maxValues: 200_000 }));
+    for (const item of ['"\\u00e9"', '1e300', '"__proto__"'])
+      expect(pauses(item)).toBeGreaterThanOrEqual(pauses('"plain"') + 5);
   });
 });

@@ -1,7 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { endOfText, isDigit, isPartOfNumber, minus, quote } from './json-scan.js';
+import { atOnce, someInside } from '../kernel/json.js';
+import {
+  endOfLongText,
+  endOfShortText,
+  isBlank,
+  isDigit,
+  isPartOfNumber,
+  minus,
+  quote,
+  ScanPauses,
+  testing,
+} from './json-scan.js';
+import { parsing } from './json-pieces.js';
 
 /*
  * Integers beyond 2^53 keep their digits (docs/decisions/0007): an integer that a double would change is a bigint in
@@ -16,9 +28,10 @@ const mark = `integer-${randomBytes(12).toString('hex')}:`;
  * is).
  */
 const maxDigits = 308;
-// A double holds every integer of 15 digits.
-const mayHoldLongInteger = /\d{16}/;
-const whiteSpace = new Set<string | undefined>([' ', '\t', '\r', '\n']);
+/** A double holds every integer of 15 digits. */
+const leastDigits = 16;
+// The digits before it are excluded, because a search from each digit of each number would take sixteen times as long.
+const mayHoldLongInteger = /(?<!\d)\d{16}/;
 
 const rawJson = (JSON as { rawJSON?: (text: string) => unknown }).rawJSON ?? rawJsonOfNode20();
 
@@ -48,23 +61,42 @@ export function parseExact(text: string): unknown {
   return safe === text ? JSON.parse(text) : restored(JSON.parse(safe));
 }
 
+/** Does the same with pauses, for long text. */
+export function* parsingExact(text: string): Generator<void, unknown> {
+  const safe = yield* shielding(text);
+  const value = yield* parsing(safe);
+  yield;
+  return safe === text ? value : yield* restoring(value);
+}
+
 /**
  * Replaces each integer that a double would change by a string that `restored` recognises; mostly returns the text
  * itself.
  */
 export function shielded(text: string): string {
-  if (!mayHoldLongInteger.test(text)) return text;
+  return mayHoldLongInteger.test(text) ? atOnce(shielding(text)) : text;
+}
+
+/** Does the same with pauses, for text of any length. */
+export function* shielding(text: string): Generator<void, string> {
+  if (!(yield* testing(mayHoldLongInteger, text, leastDigits))) return text;
   let result = '';
   let copied = 0;
+  const pauses = new ScanPauses();
   for (let index = 0; index < text.length; index++) {
+    if (pauses.isDue(index)) yield;
     const code = text.charCodeAt(index);
-    if (code === quote) index = endOfText(text, index);
+    if (code === quote) index = endOfShortText(text, index) ?? (yield* endOfLongText(text, index, pauses));
     else if (isDigit(code)) {
       const start = text.charCodeAt(index - 1) === minus ? index - 1 : index;
-      while (isDigit(text.charCodeAt(index + 1))) index++;
+      while (isDigit(text.charCodeAt(index + 1))) if (pauses.isDue(++index)) yield;
       if (isPartOfNumber(text.charCodeAt(index + 1))) {
-        while (isPartOfNumber(text.charCodeAt(index + 1))) index++;
-      } else if (index - start > 14 && isLost(text.slice(start, index + 1)) && !isName(text, index + 1)) {
+        while (isPartOfNumber(text.charCodeAt(index + 1))) if (pauses.isDue(++index)) yield;
+      } else if (index - start >= leastDigits - 1 && isLost(text.slice(start, index + 1))) {
+        let next = index + 1;
+        while (isBlank(text.charCodeAt(next))) if (pauses.isDue(++next)) yield;
+        // A number in the place of a name is not JSON: it stays as it is, and JSON.parse refuses it.
+        if (text[next] === ':') continue;
         result += `${text.slice(copied, start)}"${mark}${text.slice(start, index + 1)}"`;
         copied = index + 1;
       }
@@ -75,18 +107,16 @@ export function shielded(text: string): string {
 
 /** Converts the strings in a value from a shielded text back to bigints, in place. */
 export function restored<Value>(value: Value): Value {
-  const root: unknown[] = [value];
-  const stack: object[] = [root];
-  const visit = (owner: Record<string | number, unknown>, name: string | number): void => {
-    const inner = owner[name];
-    if (typeof inner === 'string') {
-      if (inner.startsWith(mark)) put(owner, name, BigInt(inner.slice(mark.length)));
-    } else if (typeof inner === 'object' && inner !== null) stack.push(inner);
-  };
-  for (let owner = stack.pop(); owner !== undefined; owner = stack.pop()) {
-    if (Array.isArray(owner)) for (let index = 0; index < owner.length; index++) visit(owner as never, index);
-    else for (const name of Object.keys(owner)) visit(owner as never, name);
-  }
+  return atOnce(restoring(value));
+}
+
+/** Does the same with pauses, for values of any size. */
+export function* restoring<Value>(value: Value): Generator<void, Value> {
+  const root: [unknown] = [value];
+  yield* someInside(root, (inner, owner, name) => {
+    if (typeof inner === 'string' && inner.startsWith(mark)) put(owner, name, BigInt(inner.slice(mark.length)));
+    return false;
+  });
   return root[0] as Value;
 }
 
@@ -109,11 +139,13 @@ export function asTexts<Value>(value: Value): Value {
 function withIntegers<Value>(value: Value, as: (integer: bigint) => unknown): Value {
   if (typeof value === 'bigint') return as(value) as Value;
   if (typeof value !== 'object' || value === null) return value;
-  let copy: Record<string, unknown> | undefined;
-  for (const [name, inner] of Object.entries(value)) {
-    const changed: unknown = withIntegers(inner as unknown, as);
-    if (changed === inner) continue;
-    copy ??= (Array.isArray(value) ? [...(value as unknown[])] : { ...value }) as Record<string, unknown>;
+  const given = value as Record<string, unknown>;
+  let copy: typeof given | undefined;
+  // Object.entries takes several times as long for an object of many members.
+  for (const name of Object.keys(given)) {
+    const changed = withIntegers(given[name], as);
+    if (changed === given[name]) continue;
+    copy ??= (Array.isArray(value) ? [...(value as unknown[])] : { ...given }) as typeof given;
     put(copy, name, changed);
   }
   return (copy as Value | undefined) ?? value;
@@ -123,15 +155,6 @@ function withIntegers<Value>(value: Value, as: (integer: bigint) => unknown): Va
 function isLost(integer: string): boolean {
   const digits = integer.startsWith('-') ? integer.length - 1 : integer.length;
   return digits > 15 && digits <= maxDigits && !/^-?0/.test(integer) && String(Number(integer)) !== integer;
-}
-
-/**
- * True for a number in the place of a member name. That is not JSON, so it stays unchanged and JSON.parse refuses it.
- */
-function isName(text: string, after: number): boolean {
-  let next = after;
-  while (whiteSpace.has(text[next])) next++;
-  return text[next] === ':';
 }
 
 /** Sets a member. A member named `__proto__` must not become the prototype. */

@@ -1,49 +1,94 @@
-import { storableText, type Json } from '../kernel/json.js';
+import { atOnce, someInside, storableText, type Json } from '../kernel/json.js';
 import { trimEnd } from '../kernel/text.js';
-import { restored, shielded } from './exact-integers.js';
-import { endOfText, isPartOfNumber, letterE, quote } from './json-scan.js';
+import { restoring, shielded, shielding } from './exact-integers.js';
+import {
+  endOfText,
+  endOfLongText,
+  endOfShortText,
+  isDigit,
+  isPartOfNumber,
+  letterE,
+  quote,
+  ScanPauses,
+  testing,
+} from './json-scan.js';
+import { parsing } from './json-pieces.js';
 
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
 const maxJsonDepth = 64;
 /** Limit for all values of a text, at every depth, because each value is visited more than once before it is stored. */
-const maxJsonValues = 100_000;
+export const maxJsonValues = 100_000;
 /**
- * Limit for the members of one object. Reading an object with more members blocks the event loop for too long, because
- * all its names are different.
+ * Limit for the members of all large objects of a text. Such an object is a hash table in memory: each pass over it
+ * takes several times as long as over small objects with as many members.
  */
 export const maxJsonMembers = 20_000;
+/** Members of a large object. */
+export const largeObject = 1_000;
+/** Limit for the integers of 17 digits or more: to write one takes a microsecond, twenty times as long as a double. */
+const maxJsonLongIntegers = 10_000;
+const minLongDigits = 17;
+
+const notJson: ParsedJson = { ok: false, reason: 'not JSON' };
 
 /** Limits that replace the defaults. */
 export interface JsonLimits {
+  /** Levels of nesting. */
   readonly maxDepth?: number;
+  /** Values at all levels. */
   readonly maxValues?: number;
+  /** Members of all objects with 1,000 members or more. */
   readonly maxMembers?: number;
+  /** Integers of 17 digits or more. */
+  readonly maxLongIntegers?: number;
 }
 
 /**
  * Parses JSON text from outside. A byte order mark is skipped (RFC 8259 section 8.1). Integers that a double would
- * change become bigints. Refuses nesting deeper than `maxDepth`, objects with more than `maxMembers` members, more than
- * `maxValues` values in all (a scan checks these first, so depth cannot overflow the stack), and numbers outside the
- * range of a double. Members named `__proto__` are dropped, so that no later copy of the value can set a prototype.
- * Never throws; the reason never quotes the text.
+ * change become bigints. Refuses text above the limits (a scan checks these first, so depth cannot overflow the stack),
+ * and numbers outside the range of a double. Members named `__proto__` are dropped, so that no later copy of the value
+ * can set a prototype. Never throws; the reason never quotes the text.
  */
 export function parseJson(source: string, limits: JsonLimits = {}): ParsedJson {
-  const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
-  const tooMuch = beyondLimits(text, limits);
+  const text = withoutMark(source);
+  const tooMuch = atOnce(beyondLimits(text, limits));
   if (tooMuch) return { ok: false, reason: tooMuch };
-  let value: Json;
   const safe = shielded(text);
+  let value: Json;
   try {
     value = JSON.parse(safe) as Json;
   } catch {
-    return { ok: false, reason: 'not JSON' };
+    return notJson;
   }
-  if (mayHoldHugeNumber.test(text) && some(value, (item) => item === Infinity || item === -Infinity)) {
-    return { ok: false, reason: 'a number is out of range' };
+  return atOnce(checking(text, value, safe !== text));
+}
+
+/** Does the same with pauses, for long text. */
+export function* parsingJson(source: string, limits: JsonLimits = {}): Generator<void, ParsedJson> {
+  const text = withoutMark(source);
+  const tooMuch = yield* beyondLimits(text, limits);
+  if (tooMuch) return { ok: false, reason: tooMuch };
+  const safe = yield* shielding(text);
+  let value: Json;
+  try {
+    value = yield* parsing(safe);
+  } catch {
+    return notJson;
   }
-  if (mayHoldProto.test(text)) some(value, dropProto);
-  return { ok: true, value: safe === text ? value : restored(value) };
+  yield;
+  return yield* checking(text, value, safe !== text);
+}
+
+function withoutMark(source: string): string {
+  return source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
+}
+
+function* checking(text: string, value: Json, isShielded: boolean): Generator<void, ParsedJson> {
+  const mayBeHuge = yield* testing(mayHoldHugeNumber, text, 200);
+  if (mayBeHuge && (yield* someInside([value], isInfinite))) return { ok: false, reason: 'a number is out of range' };
+  if (yield* testing(mayHoldProto, text, 9)) yield* someInside([value], dropProto);
+  return { ok: true, value: isShielded ? yield* restoring(value) : value };
 }
 
 /** The description of a violation by a value that cannot be stored. */
@@ -51,16 +96,22 @@ export const unstorable = 'must not contain NUL or lone surrogates';
 
 /** True when a text in the value (a key too) has a NUL or a lone surrogate, which PostgreSQL cannot store. */
 export function containsUnstorable(value: unknown): boolean {
-  // Every request is checked, so texts do not go over the stack.
-  const stack: object[] = [[value]];
+  const stack: object[] = [];
+  // Every request is checked, so only objects go over the stack.
+  const isRefused = (inner: unknown): boolean => {
+    if (typeof inner === 'object' && inner !== null) stack.push(inner);
+    return typeof inner === 'string' && isUnstorable(inner);
+  };
+  if (isRefused(value)) return true;
   while (stack.length > 0) {
     const item = stack.pop()!;
-    const isList = Array.isArray(item);
-    for (const inner of isList ? (item as unknown[]) : Object.values(item as Record<string, unknown>)) {
-      if (typeof inner === 'string' && isUnstorable(inner)) return true;
-      if (typeof inner === 'object' && inner !== null) stack.push(inner);
+    if (Array.isArray(item)) {
+      for (const inner of item as unknown[]) if (isRefused(inner)) return true;
+    } else {
+      // For an object of thousands of members, Object.values takes several times as long.
+      for (const name of Object.keys(item))
+        if (isUnstorable(name) || isRefused((item as Record<string, unknown>)[name])) return true;
     }
-    if (!isList && Object.keys(item).some(isUnstorable)) return true;
   }
   return false;
 }
@@ -84,12 +135,17 @@ function withoutUnstorable(value: unknown): unknown {
 
 // The key itself, or an escape that may spell a part of it.
 const mayHoldProto = /__proto__|\\u00/;
-// A double overflows at 1e309: three digits of exponent, or a very long mantissa.
-const mayHoldHugeNumber = /[eE]\+?\d{3}|\d{200}/;
+// A double overflows at 1e309: three digits of exponent, or a very long mantissa. The digits before it are excluded,
+// because a search from each digit of each number would take quadratic time.
+const mayHoldHugeNumber = /[eE]\+?\d{3}|(?<!\d)\d{200}/;
 
 /** True for text that PostgreSQL cannot store: with a NUL or a lone surrogate. */
 export function isUnstorable(text: string): boolean {
   return text.includes('\u0000') || !text.isWellFormed();
+}
+
+function isInfinite(item: unknown): boolean {
+  return item === Infinity || item === -Infinity;
 }
 
 function dropProto(item: unknown): boolean {
@@ -97,22 +153,9 @@ function dropProto(item: unknown): boolean {
   return false;
 }
 
-/**
- * Visits the value and everything in it until `test` returns true. It uses its own stack, so depth cannot overflow the
- * call stack.
- */
-function some(value: unknown, test: (item: unknown) => boolean): boolean {
-  const stack: unknown[] = [value];
-  while (stack.length > 0) {
-    const item = stack.pop();
-    if (test(item)) return true;
-    if (typeof item === 'object' && item !== null) for (const inner of Object.values(item)) stack.push(inner);
-  }
-  return false;
-}
-
 const colon = 0x3a;
 const comma = 0x2c;
+const point = 0x2e;
 
 /**
  * True when a JSON text has a number that a double does not hold exactly. Readers then see another number than was
@@ -143,20 +186,31 @@ function decimal(token: string): string {
 }
 
 /** Says which limit a text exceeds; undefined when it exceeds none. */
-function beyondLimits(
-  text: string,
-  { maxDepth = maxJsonDepth, maxValues = maxJsonValues, maxMembers = maxJsonMembers }: JsonLimits,
-): string | undefined {
-  const members = new Uint32Array(maxDepth + 1);
+export function* beyondLimits(text: string, limits: JsonLimits): Generator<void, string | undefined> {
+  const { maxDepth = maxJsonDepth, maxValues = maxJsonValues } = limits;
+  const { maxMembers = maxJsonMembers, maxLongIntegers = maxJsonLongIntegers } = limits;
+  const members: number[] = [0];
+  let inLargeObjects = 0;
+  let longIntegers = 0;
   let depth = 0;
   let values = 1;
+  const pauses = new ScanPauses();
   for (let index = 0; index < text.length; index++) {
+    if (pauses.isDue(index)) yield;
     const code = text.charCodeAt(index);
-    if (code === quote) index = endOfText(text, index);
-    else if (code === comma) {
+    if (code === quote) index = endOfShortText(text, index) ?? (yield* endOfLongText(text, index, pauses));
+    else if (isDigit(code)) {
+      const start = index;
+      while (isDigit(text.charCodeAt(index + 1))) if (pauses.isDue(++index)) yield;
+      const isLong = index - start >= minLongDigits - 1 && text.charCodeAt(start - 1) !== point;
+      if (isLong && ++longIntegers > maxLongIntegers)
+        return `more than ${maxLongIntegers} integers of ${minLongDigits} digits or more`;
+    } else if (code === comma) {
       if (++values > maxValues) return `more than ${maxValues} values`;
     } else if (code === colon) {
-      if (++members[depth]! > maxMembers) return `an object has more than ${maxMembers} members`;
+      const count = ++members[depth]!;
+      if (count >= largeObject) inLargeObjects += count === largeObject ? count : 1;
+      if (inLargeObjects > maxMembers) return `more than ${maxMembers} members in objects of ${largeObject} or more`;
     } else if (code === 0x7b || code === 0x5b) {
       if (++depth > maxDepth) return `nested deeper than ${maxDepth}`;
       members[depth] = 0;

@@ -93,14 +93,30 @@ describe('parseJson', () => {
     expect(parseJson(JSON.stringify(`\\"${'['.repeat(99)}`)).ok).toBe(true);
   });
 
-  it('refuses an object with too many members at any place, and accepts as many in several objects', () => {
+  it('refuses too many members of large objects at any place, and accepts as many in small objects', () => {
     const wide = (length: number) => `{${Array.from({ length }, (_, index) => `"a:${index}":"x:y"`).join()}}`;
-    expect(refused(`[${wide(20_000)},${wide(20_000)}]`)).toBe(false);
-    expect(parseJson(`{"a":[1,${wide(20_001)}]}`)).toEqual({
-      ok: false,
-      reason: 'an object has more than 20000 members',
-    });
+    const tooMany = { ok: false, reason: 'more than 20000 members in objects of 1000 or more' };
+    expect(refused(`[${wide(20_000)},${wide(999)}]`)).toBe(false);
+    expect(parseJson(`{"a":[1,${wide(20_001)}]}`)).toEqual(tooMany);
+    expect(parseJson(`[${wide(19_000)},${wide(1_001)}]`)).toEqual(tooMany);
+    expect(refused(`[${`${wide(999)},`.repeat(40)}0]`)).toBe(false);
     expect(refused(`[${'{"a":0},'.repeat(30_000)}0]`)).toBe(false);
+  });
+
+  it('refuses too many integers that a double cannot hold, and accepts as many other numbers', () => {
+    const list = (number: string, length: number) => `[${Array.from({ length }, () => number).join()}]`;
+    expect(refused(list('12345678901234567', 10_000))).toBe(false);
+    expect(parseJson(list('-12345678901234567', 10_001))).toEqual({
+      ok: false,
+      reason: 'more than 10000 integers of 17 digits or more',
+    });
+    for (const number of [
+      '1700000000000000',
+      '0.12345678901234567',
+      '"12345678901234567"',
+      '1234567890.12345678901234567',
+    ])
+      expect(refused(list(number, 20_000))).toBe(false);
   });
 
   it('drops __proto__ in any spelling, and pollutes nothing', () => {

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 
-export { containsUnstorable, parseJson, storableJson, unstorable } from './json-text.js';
+export { containsUnstorable, parseJson, storableJson, unstorable, type ParsedJson } from './json-text.js';
 
 /** The id of a request; null in the response to a request with an unreadable id (JSON-RPC 2.0 section 5). */
 export type JsonRpcId = string | number | bigint | null;

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 
 /** A webhook call to sign. */
 export interface Signed {
@@ -35,12 +35,13 @@ export const rineScheme = 'X-Rine-Signature';
  */
 export function rineHeader(secret: string | undefined, body: string): Record<string, string> {
   if (secret === undefined) return {};
-  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret;
+  const key = secret.startsWith('whsec_') ? createSecretKey(secret.slice(6), 'base64') : secret;
   return { [rineScheme]: `sha256=${createHmac('sha256', key).update(body).digest('hex')}` };
 }
 
 /** Returns `v1,` and the HMAC-SHA-256 of `<id>.<timestamp>.<body>` in base64. */
 export function signatureOf(secret: string, content: string): string {
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  // Node 24 takes four times as long with the bytes of a key.
+  const key = createSecretKey(secret.replace(/^whsec_/, ''), 'base64');
   return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
 }

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService, type AgentSnapshot } from './registry.service.js';
-import { chanceOf, choose, type Contender } from './routing/choose.js';
+import { chanceOf, choose, type Candidate } from './routing/choose.js';
 import { OfferIndexes, type Fit, type Wish } from './routing/fit.js';
 import { noAgent } from './routing/no-agent.js';
 import { weigh } from './routing/weight.js';
@@ -25,7 +25,7 @@ export interface OwnCandidate {
   readonly excluded?: string;
 }
 
-interface Suited extends Contender {
+interface Suited extends Candidate {
   readonly agent: PublishedAgent;
   readonly skillId: string;
 }

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { OrgRef } from '../kernel/call-context.js';
 import type { AgentId, OrgId } from '../kernel/ids.js';
 import type { Notice } from '../kernel/notices.js';
+import { trustTierOf } from '../kernel/trust.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
@@ -9,7 +10,7 @@ import { PublicUrl } from '../platform/http/public-url.js';
 import { defaultOrg } from '../policy/auth.service.js';
 import { OrgDirectory } from '../policy/org-directory.js';
 import type { BuiltCard } from './cards/card-cache.js';
-import { PublishedCards, type CardWish, type DoorUrls } from './published/published-cards.js';
+import { PublishedCards, type CardWish, type DoorUrls, type Standing } from './published/published-cards.js';
 import { PublishedLoader, type PublishedRows } from './published/published-loader.js';
 import { byWord, calledOf, type Called } from './published/published-names.js';
 import type { PublishedAgent } from './published.types.js';
@@ -108,9 +109,8 @@ export class PublishedService {
 
   /** Returns the signed card of an agent. */
   async cardFor(agent: PublishedAgent, wish: CardWish): Promise<BuiltCard> {
-    const [standard, isVerified] = await Promise.all([this.defaultAgent(agent.org), this.isVerified(agent)]);
-    const hasStaticBearer = this.staticBearerOf(agent) !== undefined;
-    return this.cards.cardFor(agent, wish, { hasStaticBearer, isDefault: standard?.id === agent.id, isVerified });
+    const [standard, standing] = await Promise.all([this.defaultAgent(agent.org), this.standingOf(agent)]);
+    return this.cards.cardFor(agent, wish, { ...standing, isDefault: standard?.id === agent.id });
   }
 
   /**
@@ -121,9 +121,8 @@ export class PublishedService {
     const tools = (await this.toolAgents(agent.org)).filter(({ id }) => id !== agent.id);
     if (tools.length === 0) return this.cardFor(agent, wish);
     const { version } = await this.snapshot(agent.org.id);
-    const hasStaticBearer = this.staticBearerOf(agent) !== undefined;
-    const standing = { hasStaticBearer, isDefault: true, isVerified: await this.isVerified(agent) };
-    return this.cards.serviceCard(agent, tools, wish, { key: version, ...standing });
+    const standing = await this.standingOf(agent);
+    return this.cards.serviceCard(agent, tools, wish, { key: version, ...standing, isDefault: true });
   }
 
   /**
@@ -236,6 +235,11 @@ export class PublishedService {
   private async isVerified({ handle, org }: PublishedAgent): Promise<boolean> {
     const { host } = (handle !== undefined && calledOf(handle)) || {};
     return host === undefined || (await this.orgs.find(host))?.id === org.id;
+  }
+
+  private async standingOf(agent: PublishedAgent): Promise<Omit<Standing, 'isDefault'>> {
+    const [isVerified, org = agent.org] = await Promise.all([this.isVerified(agent), this.orgs.find(agent.org.slug)]);
+    return { hasStaticBearer: this.staticBearerOf(agent) !== undefined, isVerified, trustTier: trustTierOf(org) };
   }
 
   private isHere(host: string | undefined): boolean {

@@ -12,8 +12,8 @@ import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { CandidateView } from './dispatch.types.js';
 import { RegistryService } from './registry.service.js';
 import type { RegisteredAgent, SkillTool } from './registry.types.js';
-import { chanceOf, type Contender } from './routing/choose.js';
-import { Contest, takeFirst, type Verdict } from './routing/contest.js';
+import { chanceOf, type Candidate } from './routing/choose.js';
+import { Ranking, takeFirst, type Verdict } from './routing/ranking.js';
 import { OfferIndexes, type Fit, type Offer, type Wish } from './routing/fit.js';
 import { noAgent } from './routing/no-agent.js';
 import { loadCaps, weigh } from './routing/weight.js';
@@ -26,7 +26,7 @@ export interface WorkWish extends Wish {
 }
 
 /** An agent that suits the work, with the skill for it. Policies may still forbid its use. */
-interface Suited extends Contender {
+interface Suited extends Candidate {
   readonly agent: RegisteredAgent;
   readonly record: AgentRecord;
   readonly tool: SkillTool;
@@ -150,16 +150,16 @@ export class RoutingService {
       const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;
       return appraise(agent, { ...record, active }, fits[index]!, costLimit);
     });
-    const contest = new Contest(appraised.filter(isSuited), (one) => this.judge(ctx, one, wish), {
+    const ranking = new Ranking(appraised.filter(isSuited), (one) => this.judge(ctx, one, wish), {
       chance: chanceOf(seed),
       prefersCheaper: costLimit !== undefined,
     });
-    const eligible = await takeFirst(contest.ranked, most, async (one) =>
-      (await contest.verdictOf(one.entry)) === 'eligible' ? one : undefined,
+    const eligible = await takeFirst(ranking.ranked, most, async (one) =>
+      (await ranking.verdictOf(one.entry)) === 'eligible' ? one : undefined,
     );
     const room = eligible.length === 0 ? maxCandidates : most - eligible.length;
     const excluded = await takeFirst(appraised, room, async (one) => {
-      if (isSuited(one)) return excludedView(one, await contest.verdictOf(one));
+      if (isSuited(one)) return excludedView(one, await ranking.verdictOf(one));
       return (await this.registry.mayDiscover(ctx, one.agent.row.slug)) ? excludedView(one, one) : undefined;
     });
     const views = eligible.map(({ entry, drawn }) => ({ ...suitedView(entry), ...drawn }));

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { TaskId } from '../kernel/ids.js';
@@ -23,7 +23,7 @@ export interface TokenScope {
 @Injectable()
 export class ExecutionTokens {
   /** The first key signs; all keys verify. */
-  private readonly keys: readonly [Buffer, ...Buffer[]];
+  private readonly keys: readonly [KeyObject, ...KeyObject[]];
 
   constructor(vault: Vault) {
     this.keys = vault.deriveAll('execution-token');

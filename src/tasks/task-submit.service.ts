@@ -5,7 +5,6 @@ import { canonicalJson } from '../kernel/canonical-json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type TaskId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
-import type { MessageFacts } from '../kernel/trust.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import type { RowChange } from '../platform/database/row-writer.js';
 import type { Message } from '../protocol/a2a/model.js';
@@ -18,8 +17,9 @@ import { SubmissionChecks } from './run/submission-checks.js';
 import { TaskIntake } from './run/task-intake.js';
 import type { ActiveRun } from './run/task-run.js';
 import type { IdempotencyKey } from './storage/task-writer.js';
-import { messageFacts, submission } from './task-verbs.js';
+import { messageSubmission, submission } from './task-verbs.js';
 import { type StoredTask } from './task.types.js';
+import { restAfter } from '../platform/turns.js';
 
 export interface Submission {
   readonly params: SendParams;
@@ -67,16 +67,16 @@ export class TaskSubmitService {
     if (ctx.org.id !== agent.org.id)
       throw new RialtoError('denied', { message: 'agents are called with a credential of their own org' });
     const { params } = submitted;
-    const facts = messageFacts(ctx, params.message);
-    const args = argsOf(params.message, facts);
     const key = idempotencyKeyOf(params);
     let earlier: Accepted | undefined;
     const repeats = async (): Promise<boolean> => {
       earlier = key && (await this.earlier.resultOfKey(ctx, agent, key));
       return earlier !== undefined;
     };
-    const content = contentOf(params);
-    const call = { ...submission(ctx, agent), args, message: facts, content, ...(key && { repeats }) };
+    const content = { ...contentOf(params), ...receiversOf(params) };
+    const check = () => this.requireSendable(ctx, agent, params);
+    const sent = messageSubmission(ctx, agent, params.message, content);
+    const call = { ...sent, check, ...(key && { repeats }) };
     return this.verbs.around(call, (act) =>
       earlier ? Promise.resolve(replayed(earlier, submitted)) : this.accept(act, ctx, agent, submitted, key),
     );
@@ -85,6 +85,14 @@ export class TaskSubmitService {
   /** True when this caller may send to the agent. Used for lists of agents. */
   mayUse(ctx: CallContext, agent: PublishedAgent): Promise<boolean> {
     return this.verbs.permits(submission(ctx, agent));
+  }
+
+  /** Throws for a message that is refused in any case, so that no person is asked about it. */
+  private async requireSendable(ctx: CallContext, agent: PublishedAgent, params: SendParams): Promise<void> {
+    await this.checks.requireAcceptable(ctx, agent, params);
+    const { referenceTaskIds, taskId, contextId } = params.message;
+    if (referenceTaskIds) await this.earlier.requireTasks(ctx, referenceTaskIds);
+    if (taskId !== undefined) await this.earlier.taskToContinue(ctx, agent, taskId, contextId);
   }
 
   private async accept(
@@ -111,9 +119,11 @@ export class TaskSubmitService {
     submitted: Submission,
     key: IdempotencyKey | undefined,
   ): Promise<Accepted | undefined> {
-    const { taskId, contextId } = submitted.params.message;
+    const { taskId, contextId, parts } = submitted.params.message;
+    await restAfter(parts);
     if (taskId !== undefined) {
       const from = await this.earlier.taskToContinue(ctx, agent, taskId, contextId);
+      this.checks.requireAcceptableFor(agent, from, parts);
       await this.checks.countMessage(ctx);
       const taken = await this.intake.resumeTask(ctx, agent, from, submitted, key);
       return taken && { isNew: false, ...taken };
@@ -155,17 +165,19 @@ export class TaskSubmitService {
   }
 }
 
-/** Arguments for policies: the data of a single data part unless it is encrypted, and the requested skill. */
-function argsOf({ parts, metadata }: Message, { encrypted }: MessageFacts): JsonObject {
-  const data = parts.length === 1 && !encrypted ? parts[0]!.data : undefined;
-  const skill: JsonObject = typeof metadata?.skillId === 'string' ? { skillId: metadata.skillId } : {};
-  return data !== null && typeof data === 'object' && !Array.isArray(data) ? { ...skill, ...data } : skill;
-}
-
 /** The content of a message: everything except the ids that a client creates anew for a retry. */
 function contentOf({ message, metadata }: SendParams): JsonObject {
   const { parts, taskId, contextId, referenceTaskIds, metadata: own } = message;
   return { parts, taskId, contextId, referenceTaskIds, own, metadata } as unknown as JsonObject;
+}
+
+/**
+ * Returns what a message asks of its answer: extensions, and the URL that gets the updates of its task. Approvers see
+ * no token of that URL.
+ */
+function receiversOf({ message: { extensions }, pushConfig }: SendParams): JsonObject {
+  const push = pushConfig && { taskPushNotificationConfig: { url: pushConfig.url } };
+  return { ...(extensions && extensions.length > 0 && { extensions }), ...push };
 }
 
 function idempotencyKeyOf(params: SendParams): IdempotencyKey | undefined {

@@ -1,13 +1,15 @@
 import { callerOf, type CallContext } from '../kernel/call-context.js';
+import type { JsonObject } from '../kernel/json.js';
 import { cleartextFacts, trustTierOf, type MessageFacts } from '../kernel/trust.js';
 import type { VerbCall } from '../kernel/verb-bus.js';
 import type { Action } from '../kernel/verbs.js';
 import { encryptedBytes, isEncrypted } from '../protocol/a2a/encrypted-parts.js';
 import type { Message } from '../protocol/a2a/model.js';
+import { messageArgs } from '../protocol/a2a/request/message-args.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { type StoredTask } from './task.types.js';
 
-/** Returns what policies see of a message besides its arguments. Cleartext is always of tier 0 (RI-07). */
+/** Returns the facts that policies see of a message besides its arguments. Cleartext is always of tier 0 (RI-07). */
 export function messageFacts({ org, principal }: CallContext, { parts }: Pick<Message, 'parts'>): MessageFacts {
   if (!isEncrypted(parts)) return cleartextFacts;
   const trustTier = principal.kind === 'anonymous' ? 0 : trustTierOf(org);
@@ -17,6 +19,21 @@ export function messageFacts({ org, principal }: CallContext, { parts }: Pick<Me
 /** The act of sending a message to a published agent. */
 export function submission(ctx: CallContext, agent: PublishedAgent): VerbCall {
   return { ctx, verb: agent.name, action: 'task_submit', resource: { type: 'PublishedAgent', id: agent.name } };
+}
+
+/**
+ * The act of sending this message to a published agent.
+ * @param content what an approver sees and approves.
+ */
+export function messageSubmission(
+  ctx: CallContext,
+  agent: PublishedAgent,
+  sent: Pick<Message, 'parts' | 'metadata'>,
+  content: JsonObject,
+): VerbCall {
+  const { args, unclear } = messageArgs(sent);
+  const target = { id: agent.id, executor: agent.executor as unknown as JsonObject };
+  return { ...submission(ctx, agent), target, args, message: { ...messageFacts(ctx, sent), unclear }, content };
 }
 
 /** An act on a stored task. */

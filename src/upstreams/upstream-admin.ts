@@ -178,7 +178,7 @@ export class UpstreamAdmin {
   private async probeAt(...[owner, endpoint, used]: Parameters<Probe>): Promise<Probed | undefined> {
     if (used.userCredentials !== 'required')
       return this.pool.probeToKeep(owner, endpoint, used).catch((thrown: unknown) => {
-        throw endpoint.transport === 'stdio' ? withStderrHint(RialtoError.from(thrown)) : thrown;
+        throw endpoint.transport === 'stdio' ? withStderrHint(RialtoError.from(thrown)) : withGivenHost(thrown);
       });
     this.pool.checkEndpoint(endpoint);
     return undefined;
@@ -205,6 +205,13 @@ function declaredError(): RialtoError {
     message: 'this MCP server is declared in a configuration file and cannot be changed here',
     hint: 'change or remove it in the file, then restart the gateway',
   });
+}
+
+/** Names the host of a refused address again, which the admin gave. */
+function withGivenHost(thrown: unknown): unknown {
+  const { code, hint, data, cause } = RialtoError.from(thrown);
+  if (code !== 'url_not_allowed' || !(cause instanceof RialtoError)) return thrown;
+  return new RialtoError(code, { message: cause.message, hint, data, cause });
 }
 
 /** Adds a hint, because only the standard error of a program says why it ended. */

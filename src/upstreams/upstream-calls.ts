@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
-import type { JsonObject } from '../kernel/json.js';
-import { VerbBus } from '../kernel/verb-bus.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { VerbBus, type Act } from '../kernel/verb-bus.js';
+import type { NeededApproval } from '../kernel/verbs.js';
 import { promptAct, readAct, toolAct, type CallTarget } from './calls/upstream-acts.js';
 import { asToolChanged } from './calls/upstream-decisions.js';
 import { UpstreamRequests } from './calls/upstream-requests.js';
@@ -14,6 +15,10 @@ export interface UpstreamCall extends CallTarget {
   readonly args: JsonObject;
   /** Accepts a task in place of a result. When absent, the server is not told that it may answer with a task. */
   readonly tasks?: TaskTaker;
+  /** The act that this call is the work of. */
+  readonly within?: Act;
+  /** The same for every attempt of this call; one approval permits all of them. */
+  readonly attemptKey?: string;
 }
 
 export interface PromptCall extends CallTarget {
@@ -37,8 +42,8 @@ export class UpstreamCalls {
    * throws.
    */
   async callTool(ctx: CallContext, call: UpstreamCall): Promise<JsonObject> {
-    const { target, args, tasks } = call;
-    const act = toolAct(ctx, call, args);
+    const { target, args, tasks, within, attemptKey } = call;
+    const decided = { ...toolAct(ctx, call, args), ...(within && { within, sessionId: within.sessionId }) };
     const request = {
       server: target?.server,
       kind: 'tool',
@@ -47,11 +52,19 @@ export class UpstreamCalls {
       tasks,
       inputSchema: target?.tool.inputSchema,
     } as const;
+    const check = () => this.requests.requireSendable(decided, request);
+    const content = withAnswers(args, ctx.peer?.answers);
+    const bound = { target: identityOf(target?.server), content, attemptKey };
     try {
-      return await this.verbs.around(act, () => this.requests.sendRequest(act, request));
+      return await this.verbs.around({ ...decided, ...bound, check }, (act) => this.requests.sendRequest(act, request));
     } catch (error) {
       throw asToolChanged(error, target);
     }
+  }
+
+  /** Returns the approval that a call of a tool needs; undefined when it needs none or is denied. */
+  async approvalFor(ctx: CallContext, call: UpstreamCall): Promise<NeededApproval | undefined> {
+    return (await this.verbs.decide(toolAct(ctx, call, call.args))).needs;
   }
 
   /** Reads a resource from the server that most likely offers it. Throws as `callTool` does. */
@@ -60,7 +73,7 @@ export class UpstreamCalls {
     const act = readAct(ctx, owner, uri);
     const server = unlessExcluded(owner, uri);
     const request = { server, kind: 'resource', method: 'resources/read', params: { uri } } as const;
-    return this.verbs.around(act, () => this.requests.sendRequest(act, request));
+    return this.verbs.around(act, (begun) => this.requests.sendRequest(begun, request));
   }
 
   /** Gets a prompt. Throws as `callTool` does. */
@@ -69,7 +82,7 @@ export class UpstreamCalls {
     const act = promptAct(ctx, call, args);
     const params = { name: target?.prompt.name ?? '', ...(args && { arguments: args }) };
     const request = { server: target?.server, kind: 'prompt', method: 'prompts/get', params } as const;
-    return this.verbs.around(act, () => this.requests.sendRequest(act, request));
+    return this.verbs.around(act, (begun) => this.requests.sendRequest(begun, request));
   }
 
   /** Completes an argument of a prompt. `params` are those of the protocol without `ref`. Throws as `callTool` does. */
@@ -77,7 +90,9 @@ export class UpstreamCalls {
     const { target } = call;
     const act = promptAct(ctx, call);
     const ref = { type: 'ref/prompt', name: target?.prompt.name ?? '' };
-    return this.verbs.around(act, () => this.requests.sendRequest(act, completionOf(target?.server, params, ref)));
+    return this.verbs.around(act, (begun) =>
+      this.requests.sendRequest(begun, completionOf(target?.server, params, ref)),
+    );
   }
 
   /** Completes a variable of a resource template. Throws as `callTool` does. */
@@ -90,10 +105,23 @@ export class UpstreamCalls {
     const owner = ownerOfUri(servers, uri);
     const act = readAct(ctx, owner, uri);
     const ref = { type: 'ref/resource', uri };
-    return this.verbs.around(act, () =>
-      this.requests.sendRequest(act, completionOf(unlessExcluded(owner, uri), params, ref)),
+    return this.verbs.around(act, (begun) =>
+      this.requests.sendRequest(begun, completionOf(unlessExcluded(owner, uri), params, ref)),
     );
   }
+}
+
+/** Returns what tells a server from another one that gets its id later. */
+function identityOf(server: RegisteredServer | undefined): JsonObject | undefined {
+  if (!server) return undefined;
+  const { id, url, program } = server.row;
+  return { id, url, program: program as unknown as JsonObject | null };
+}
+
+/** Returns all that a call sends, when answers to questions of the server are a part of it. */
+function withAnswers(args: JsonObject, answers: JsonObject | undefined): JsonObject | undefined {
+  const given = answers?.inputResponses;
+  return isJsonObject(given) && Object.keys(given).length > 0 ? { args, answers: given } : undefined;
 }
 
 function completionOf(server: RegisteredServer | undefined, params: JsonObject, ref: JsonObject) {

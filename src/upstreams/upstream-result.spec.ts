@@ -10,8 +10,8 @@ describe('a result of an MCP server', () => {
     ],
     [{ isError: true }, { content: [], isError: true }],
     [{}, { content: [] }],
-  ])('gets an empty content list when a tool result has none: %j (C33)', (given, result) =>
-    expect(checkedResult(given, 'tool')).toEqual(result),
+  ])('gets an empty content list when a tool result has none: %j (C33)', async (given, result) =>
+    expect(await checkedResult(given, 'tool')).toEqual(result),
   );
 
   it.each<[JsonObject, 'tool' | 'resource' | 'prompt' | 'completion']>([
@@ -21,6 +21,6 @@ describe('a result of an MCP server', () => {
     [{}, 'prompt'],
     [{ completion: {} }, 'completion'],
   ])('is refused when the required member is missing or malformed: %j of a %s', (given, kind) =>
-    expect(() => checkedResult(given, kind)).toThrow(`invalid ${kind} result`),
+    expect(checkedResult(given, kind)).rejects.toThrow(`invalid ${kind} result`),
   );
 });

@@ -1,7 +1,8 @@
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { inTurns } from '../platform/turns.js';
 import { tasksExtension } from '../protocol/mcp/server-task.js';
-import { isDeeperThan } from '../protocol/mcp/schema/schema-size.js';
+import { measuringDepth } from '../protocol/mcp/schema/schema-size.js';
 import { metaKeys } from '../protocol/mcp/meta.js';
 
 /** Maximum nesting depth of a result; a deeper one could overflow the stack. */
@@ -12,10 +13,11 @@ export const maxNesting = 256;
  * caching hints), because these concern only the server and the gateway. Throws `remote_invalid_response` for a result
  * without its required member, or one that nests too deep.
  */
-export function checkedResult(given: JsonObject, kind: ResultKind): JsonObject {
+export async function checkedResult(given: JsonObject, kind: ResultKind): Promise<JsonObject> {
   // Official clients and SDKs read a tool result without `content` as one with an empty list.
   const answer = kind === 'tool' && (given.content ?? null) === null ? { ...given, content: [] } : given;
-  const fault = kinds[kind](answer) ?? (isDeeperThan(answer, maxNesting) && `it nests deeper than ${maxNesting}`);
+  const isDeep = await inTurns(measuringDepth(answer, maxNesting));
+  const fault = kinds[kind](answer) ?? (isDeep && `it nests deeper than ${maxNesting}`);
   if (fault)
     throw new RialtoError('remote_invalid_response', {
       message: `the MCP server sent an invalid ${kind} result: ${fault}`,

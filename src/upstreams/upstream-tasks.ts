@@ -39,7 +39,7 @@ export class UpstreamTasks {
     if (found.status !== 'completed') return found;
     if (!found.result)
       throw new RialtoError('remote_invalid_response', { message: 'the MCP server completed a task without a result' });
-    return { ...found, result: checkedResult(found.result, 'tool') };
+    return { ...found, result: await checkedResult(found.result, 'tool') };
   }
 
   /** `tasks/update`: sends answers by the names of the questions. */
@@ -51,7 +51,7 @@ export class UpstreamTasks {
   /** Authorizes and audits the questions of a task, like those of a call. Throws `denied`. */
   async decideQuestions(ctx: CallContext, { server: id }: TaskAtServer, inputRequests: JsonObject): Promise<void> {
     const { row } = await this.serverOf(ctx, id);
-    await this.decisions.decideQuestions(ctx, row.serverId, { inputRequests });
+    await this.decisions.decideQuestions({ ctx }, row.serverId, { inputRequests });
   }
 
   /** `tasks/cancel`: not authorized, so that a caller that lost its permission can still stop its task. */
@@ -73,7 +73,7 @@ export class UpstreamTasks {
     const questions = questionsOf({ inputRequests });
     const peer = ctx.peer?.era === 'legacy' ? ctx.peer : undefined;
     if (!questions.every(([, question]) => isAnswerable(question, peer, row.roots))) return undefined;
-    const asked = { peer: this.decisions.decidedPeer(ctx, row.serverId, peer), roots: row.roots, signal };
+    const asked = { peer: this.decisions.decidedPeer({ ctx }, row.serverId, peer), roots: row.roots, signal };
     return { answers: answerQuestions(asked, questions) };
   }
 

@@ -63,6 +63,17 @@ describe('docs/dispatch.md', () => {
   });
 });
 
+describe('the files that readers of the pages create', () => {
+  it('are ignored by git', () => {
+    const pages = readdirSync(folder).filter((name) => name.endsWith('.md'));
+    const text = pages.map((page) => readFileSync(join(folder, page), 'utf8')).join('\n');
+    const files = [...text.matchAll(/<!-- file: (\S+) -->/g)].map(([, name]) => `/${name}`);
+    const ignored = readFileSync(join(folder, '..', '.gitignore'), 'utf8').split('\n');
+    expect(files.length).toBeGreaterThan(5);
+    expect(files.filter((name) => !ignored.includes(name))).toEqual([]);
+  });
+});
+
 describe('docs/operate.md', () => {
   it('has the table of the metrics; RIALTO_UPDATE_GOLDEN=1 rewrites it', async () => {
     const page = join(folder, 'operate.md');
@@ -104,9 +115,14 @@ describe.each(readdirSync(folder).filter((name) => name.endsWith('.md')))('docs/
   });
 });
 
-/** Returns the anchors of the headings of a page. */
+/** Returns the anchors of the headings of a page, as GitHub makes them. */
 function headingsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, words]) => words!.toLowerCase().replaceAll(' ', '-'));
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, words]) =>
+    words!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
 }
 
 describe('a page of the documentation', () => {

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ToolLimits } from '../../src/policy/tool-limits.js';
 import { A2AClientService } from '../../src/a2a-client/a2a-client.service.js';
@@ -45,7 +46,7 @@ function setUpClient(verbs = createInMemoryVerbBus()) {
   const sdk = closing(new SdkTransport(fetch, { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false }));
   const sealed = { openCredential: () => ({ type: 'bearer', token: 'own-token' }) } as unknown as AgentCredentials;
   const recheck = { soon: ({ id }: { id: string }) => void rechecked.push(id) } as unknown as AgentRecheck;
-  const seal = new LineageSeal(Buffer.alloc(32));
+  const seal = new LineageSeal(createSecretKey(Buffer.alloc(32)));
   const delegation = new Delegation(seal, { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: 600_000 });
   const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck, delegation);
   const operations = new AgentOperations(verbs, agents, fetch);

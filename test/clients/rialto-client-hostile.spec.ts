@@ -13,7 +13,10 @@ describe('AN-39 the addresses that the client may use', () => {
   it('AN-39 refuses a private address without an allow list', async () => {
     const agent = await stub({ behaviour: does.text('ok') });
     for (const url of [agent.url, 'http://169.254.169.254', 'http://localhost:1', 'http://[::1]:1']) {
-      expect((await failure(callAgent(url, 'hi', { allowHttp: true }))).code).toBe('url_not_allowed');
+      const { code, message } = await failure(callAgent(url, 'hi', { allowHttp: true }));
+      const text = `the host "${new URL(url).hostname}" may not be called`;
+      const hint = 'only public addresses may be called; the option `allow` allows others';
+      expect([code, message]).toEqual(['url_not_allowed', `${text}: ${hint}`]);
     }
     expect(agent.cardRequests).toHaveLength(0);
   });

@@ -25,7 +25,7 @@ withHelm('the alerts', () => {
 
   it('name only metrics that exist, with labels that they have', () => {
     const known = new Map(
-      (new Metrics().registry.getMetricsAsArray() as unknown as { name: string; labelNames: string[] }[]).map(
+      (new Metrics().all.getMetricsAsArray() as unknown as { name: string; labelNames: string[] }[]).map(
         ({ name, labelNames }) => [name, labelNames],
       ),
     );

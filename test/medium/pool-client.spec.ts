@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { NamelessClient, PoolClient } from '../../src/platform/database/pool-client.js';
+import { readJson } from '../../src/platform/database/long-json.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 describe('a client of the connection pools', () => {
@@ -29,4 +30,36 @@ describe('a client of the connection pools', () => {
       }
     },
   );
+
+  it.each([PoolClient, NamelessClient])('parses long JSON before its caller gets the rows: %p', async (Client) => {
+    const types = { getTypeParser: () => readJson };
+    const pool = new pg.Pool({ connectionString: database.url, max: 2, Client, types: types });
+    const [text, values] = [
+      'select $1::json as long, $2::json as short',
+      [`[${'7,'.repeat(50_000)}12345678901234567]`, '[1]'],
+    ];
+    const row = { long: [...Array<number>(50_000).fill(7), 12345678901234567n], short: [1] };
+    let turns = 0;
+    const count = (): void => void (turns++, (next = setImmediate(count)));
+    let next = setImmediate(count);
+    try {
+      expect((await pool.query(text, values)).rows).toEqual([row]);
+      const client = await pool.connect();
+      expect((await client.query({ name: 'long', text, values })).rows).toEqual([row]);
+      const rows = await new Promise((resolve, reject) =>
+        client.query(text, values, (error, result) => (error ? reject(error) : resolve(result.rows))),
+      );
+      expect(rows).toEqual([row]);
+      const both = await (client.query(
+        `select '[${values[0]!.slice(1, -1)}]'::json as long; select '[1]'::json as short`,
+      ) as any);
+      expect(both.map((result: pg.QueryResult) => result.rows)).toEqual([[{ long: row.long }], [{ short: row.short }]]);
+      await expect(client.query('select 1/0')).rejects.toThrow('division by zero');
+      client.release();
+    } finally {
+      clearImmediate(next);
+      await pool.end();
+    }
+    expect(turns).toBeGreaterThan(1);
+  });
 });

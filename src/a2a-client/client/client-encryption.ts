@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import { BoundedMap } from '../../kernel/bounded-map.js';
+import { canonicalJson } from '../../kernel/canonical-json.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId } from '../../kernel/ids.js';
@@ -7,17 +10,27 @@ import { parseJson } from '../../protocol/jsonrpc.js';
 import { encryptionOffer, type EncryptionOffer } from '../../protocol/e2ee/card-extension.js';
 import { encrypt } from '../../protocol/e2ee/encrypt.js';
 import { E2eeError } from '../../protocol/e2ee/errors.js';
-import { checkPins, readKeySet, type KeyRing, type KeySet } from '../../protocol/e2ee/keys.js';
+import {
+  checkPins,
+  currentKey,
+  readKeySet,
+  requirePrivateKeys,
+  type KeyRing,
+  type KeySet,
+} from '../../protocol/e2ee/keys.js';
 import { partsPayload, partsType } from '../../protocol/e2ee/parts.js';
 import type { HopLimits } from '../transports/remote-hop.js';
 import type { SendReply } from '../transports/send-reply.js';
 import type { FoundCard } from './client-options.js';
 import { ReplyOpener } from './reply-opener.js';
 
-/** Keeps the pinned keys of agents. Give one with a file or a table, so that a restart does not trust anew. */
+/**
+ * Keeps the pinned keys of agents. Give one with a file or a table, so that a restart does not trust anew. An agent is
+ * named by the URL that its client was made with, without the path of the card, query, fragment and trailing slash.
+ */
 export interface PinStore {
-  get(keysUrl: string): readonly string[] | undefined | Promise<readonly string[] | undefined>;
-  set(keysUrl: string, kids: readonly string[]): unknown;
+  get(agent: string): readonly string[] | undefined | Promise<readonly string[] | undefined>;
+  set(agent: string, kids: readonly string[]): unknown;
 }
 
 /** Lets a client encrypt what it sends, and decrypt the answers. */
@@ -35,16 +48,26 @@ export interface EncryptionOptions {
 const keysDeadlineMs = 5_000;
 const keysMaxBytes = 262_144;
 const keysFreshMs = 5_000;
+/** Messages of a client that it sends again as they were: as many as may wait for an approval at the same time. */
+const maxSealed = 100;
 
 /** Encrypts for agents that offer it on their card, and opens their answers (docs/encryption.md). */
 export class ClientEncryption {
   private readonly pins: PinStore;
+  /** The newest encrypted messages by the digest of their content, ids and keys. */
+  private readonly sealed = new BoundedMap<string, Pick<Message, 'contextId' | 'parts'>>(maxSealed);
   private known?: { readonly set: KeySet; readonly at: number };
 
+  /**
+   * Throws an E2eeError for keys that are not the own private ones.
+   * @param agent address of the agent from the user. A relay can change the card, so pins have no address of it.
+   */
   constructor(
     private readonly options: EncryptionOptions | undefined,
     private readonly fetch: SafeFetch,
+    private readonly agent: string,
   ) {
+    if (options) requirePrivateKeys(options.keys, 'enc', 'sig');
     this.pins = options?.pins ?? new Map<string, readonly string[]>();
   }
 
@@ -54,7 +77,8 @@ export class ClientEncryption {
 
   /**
    * Encrypts the parts of a message; its ids and its metadata stay visible. Returns the message itself when there is
-   * no encryption. Throws an E2eeError, and `invalid_params` when the card offers none although it is required.
+   * no encryption. A message that is sent again with the same id has the same envelope, so that an approval of the
+   * first send fits. Throws an E2eeError, and `invalid_params` when the card offers none although it is required.
    */
   async seal(message: Message, card: FoundCard | undefined, limits: HopLimits): Promise<Message> {
     const offer = this.offerOf(card);
@@ -62,15 +86,25 @@ export class ClientEncryption {
     const { keys, sender } = this.options;
     const { messageId, contextId = newId(), taskId } = message;
     const recipientKeys = await this.keysOf(offer, limits);
+    const payload = partsPayload(message.parts);
+    const kids = [currentKey(keys.keys, 'sig').kid, currentKey(recipientKeys.keys, 'enc').kid];
+    const ids = [offer.keys, messageId, message.contextId ?? null, taskId ?? null];
+    const digest = hash('sha256', canonicalJson([...ids, ...kids, String(payload)]));
+    const known = this.sealed.use(digest);
+    if (known) return { ...message, ...known };
     const place = { messageId, contextId, ...(taskId !== undefined && { taskId }) };
     const outgoing = { ...place, keys, sender, recipient: offer.keys, recipientKeys, contentType: partsType };
-    const data = await encrypt(partsPayload(message.parts), outgoing);
-    return { ...message, contextId, parts: [{ data: { ...data } }] };
+    const sealed = { contextId, parts: [{ data: { ...(await encrypt(payload, outgoing)) } }] };
+    this.sealed.set(digest, sealed);
+    return { ...message, ...sealed };
   }
 
-  /** Returns an opener for the answers of an agent; undefined when they are not encrypted. */
+  /**
+   * Returns an opener for the answers of an agent; undefined when there is no encryption. Throws `invalid_params` as
+   * `seal` does, because a relay could have removed the offer from the card and written the answers itself.
+   */
   openerFor(card: FoundCard | undefined, limits: HopLimits, inReplyTo?: string): ReplyOpener | undefined {
-    const offer = this.options && encryptionOffer(card?.raw);
+    const offer = this.offerOf(card);
     if (!this.options || !offer) return undefined;
     const { keys, sender } = this.options;
     const keysOf = (name: string) => (name === offer.keys ? this.keysOf(offer, limits) : undefined);
@@ -90,7 +124,7 @@ export class ClientEncryption {
     if (this.options && !offer && this.options.required !== false)
       throw new RialtoError('invalid_params', {
         message:
-          'the card of this agent offers no encryption, so nothing was sent; e2ee.required: false allows cleartext',
+          'the card of this agent offers no encryption, so no message is sent or read; e2ee.required: false allows it',
       });
     return offer;
   }
@@ -104,9 +138,15 @@ export class ClientEncryption {
     if (answer.status !== 200 || !parsed.ok)
       throw new E2eeError('malformed', `the keys of the agent cannot be read (HTTP ${answer.status})`);
     const set = readKeySet(parsed.value);
-    await this.pins.set(url, checkPins(set, (await this.pins.get(url)) ?? []));
+    await this.pins.set(this.agent, checkPins(set, await this.pinned(url)));
     this.known = { set, at: systemClock.now() };
     return set;
+  }
+
+  /** Returns the pins of the agent. An earlier version stored them under the address of the keys. */
+  private async pinned(keysUrl: string): Promise<readonly string[]> {
+    const pinned = (await this.pins.get(this.agent)) ?? [];
+    return pinned.length > 0 ? pinned : ((await this.pins.get(keysUrl)) ?? []);
   }
 }
 

@@ -72,7 +72,8 @@ export function asClientError(thrown: unknown, taskId?: string): A2AClientError 
   const { httpStatus, remoteCode } = error.data ?? {};
   const isRefused = httpStatus === 401 || httpStatus === 403;
   const code = isTooLarge(error) ? 'a2a_response_too_large' : isRefused ? 'unauthenticated' : known[error.code];
-  return new A2AClientError(code ?? 'internal', error.message, {
+  const text = error.hint === undefined ? error.message : `${error.message}: ${error.hint}`;
+  return new A2AClientError(code ?? 'internal', text, {
     taskId: taskId ?? (typeof error.data?.taskId === 'string' ? error.data.taskId : undefined),
     httpStatus: typeof httpStatus === 'number' ? httpStatus : undefined,
     remoteCode: typeof remoteCode === 'number' ? remoteCode : undefined,

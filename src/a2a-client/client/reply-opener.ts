@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../kernel/json.js';
 import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../../protocol/a2a/model.js';
-import { terminalStates } from '../../protocol/a2a/states.js';
+import { interruptedStates, terminalStates, type TaskState } from '../../protocol/a2a/states.js';
 import { decrypt, StreamOpener, type Incoming } from '../../protocol/e2ee/decrypt.js';
 import type { Place } from '../../protocol/e2ee/envelope.js';
 import { E2eeError } from '../../protocol/e2ee/errors.js';
@@ -12,10 +12,13 @@ const ownWords: ReadonlySet<string> = new Set(['TASK_STATE_FAILED', 'TASK_STATE_
 
 /**
  * Opens the encrypted answers to one message. Cleartext in an artifact or an answer is refused, because the relay
- * could have written it.
+ * could have written it. The relay also writes the state, so a settled answer must have the ends of its streams.
  */
 export class ReplyOpener {
   private readonly streams = new Map<string, StreamOpener>();
+  /** Envelopes of the artifact events. */
+  private readonly seen = new Set<string>();
+  private hasOpened = false;
 
   constructor(
     private readonly incoming: Omit<Incoming, 'place'>,
@@ -23,30 +26,35 @@ export class ReplyOpener {
   ) {}
 
   async openReply(reply: SendReply): Promise<SendReply> {
-    if ('message' in reply) return { message: await this.openMessage(reply.message, {}) };
+    if ('message' in reply) return { message: await this.openAnswer(reply.message) };
     return { task: await this.openTask(reply.task) };
   }
 
   async openTask(task: Task): Promise<Task> {
-    const place = { contextId: task.contextId, taskId: task.id };
+    const place = this.placeIn({ contextId: task.contextId, taskId: task.id });
+    const incoming = this.at(place, new Set());
     const artifacts: Artifact[] = [];
-    for (const artifact of task.artifacts ?? []) artifacts.push(await this.openWhole(artifact, place, task.status));
-    return { ...task, status: await this.openStatus(task.status, place), ...(task.artifacts && { artifacts }) };
+    for (const artifact of task.artifacts ?? []) artifacts.push(await this.openWhole(artifact, incoming, task.status));
+    const status = await this.openStatus(task.status, incoming);
+    const history = await this.openHistory(task.history ?? [], { ...place, inReplyTo: undefined });
+    this.requireContent(status.state);
+    return { ...task, status, ...(task.artifacts && { artifacts }), ...(task.history && { history }) };
   }
 
   async openEvent(event: StreamResponse): Promise<StreamResponse> {
     if ('task' in event) return { task: await this.openTask(event.task) };
-    if ('message' in event) return { message: await this.openMessage(event.message, {}) };
+    if ('message' in event) return { message: await this.openAnswer(event.message) };
     if ('statusUpdate' in event) {
       const { statusUpdate } = event;
-      return {
-        statusUpdate: { ...statusUpdate, status: await this.openStatus(statusUpdate.status, placeIn(statusUpdate)) },
-      };
+      const status = await this.openStatus(statusUpdate.status, this.at(this.placeIn(statusUpdate), new Set()));
+      if (isSettled(status.state) && !ownWords.has(status.state)) this.end();
+      this.requireContent(status.state);
+      return { statusUpdate: { ...statusUpdate, status } };
     }
     const { artifactUpdate } = event;
     const { artifact } = artifactUpdate;
-    const opener = this.streamOf(artifact.artifactId, placeIn(artifactUpdate));
-    const parts = await this.openParts(artifact.parts, placeIn(artifactUpdate), opener);
+    const incoming = this.at(this.placeIn(artifactUpdate), this.seen);
+    const parts = await this.openParts(artifact.parts, incoming, this.streamOf(artifact.artifactId, incoming));
     return { artifactUpdate: { ...artifactUpdate, artifact: { ...artifact, parts } } };
   }
 
@@ -55,45 +63,80 @@ export class ReplyOpener {
     for (const opener of this.streams.values()) if (opener.hasBegun) opener.end();
   }
 
+  /** Throws `truncated` for a completed answer without any envelope: the relay could have dropped all of them. */
+  private requireContent(state: TaskState): void {
+    if (state === 'TASK_STATE_COMPLETED' && !this.hasOpened)
+      throw new E2eeError(
+        'truncated',
+        'the completed answer has no encrypted part; an empty one needs an envelope too',
+      );
+  }
+
   /** Opens an artifact that is complete so far: all chunks of a stream from the first one on. */
-  private async openWhole(artifact: Artifact, place: Place, { state }: TaskStatus): Promise<Artifact> {
-    const opener = new StreamOpener(this.at(place));
-    const parts = await this.openParts(artifact.parts, place, opener);
-    if (opener.hasBegun && terminalStates.has(state)) opener.end();
+  private async openWhole(artifact: Artifact, incoming: Incoming, { state }: TaskStatus): Promise<Artifact> {
+    const opener = new StreamOpener(incoming);
+    const parts = await this.openParts(artifact.parts, incoming, opener);
+    if (opener.hasBegun && isSettled(state)) opener.end();
     return { ...artifact, parts };
   }
 
-  private async openStatus(status: TaskStatus, place: Place): Promise<TaskStatus> {
+  private async openStatus(status: TaskStatus, incoming: Incoming): Promise<TaskStatus> {
     const { message, state } = status;
     if (!message || (ownWords.has(state) && !message.parts.some(isEnvelope))) return status;
-    return { ...status, message: await this.openMessage(message, place) };
+    return { ...status, message: await this.openMessage(message, incoming) };
   }
 
-  private async openMessage(message: Message, place: Place): Promise<Message> {
-    const { contextId = place.contextId } = message;
-    const found = { ...place, ...(contextId !== undefined && { contextId }) };
-    return { ...message, parts: await this.openParts(message.parts, found, new StreamOpener(this.at(found))) };
-  }
-
-  private async openParts(parts: readonly Part[], place: Place, stream: StreamOpener): Promise<Part[]> {
-    const opened: Part[] = [];
-    for (const part of parts) {
-      if (!isEnvelope(part)) throw new E2eeError('malformed', 'the answer has a part that is not encrypted');
-      const isChunk = (part.data as Record<string, unknown>).stream_seq !== undefined;
-      opened.push(...partsOfPayload(await (isChunk ? stream.open(part.data) : decrypt(part.data, this.at(place)))));
+  /** Opens the messages of the agent, and leaves out its cleartext ones, which the relay could have written. */
+  private async openHistory(history: readonly Message[], place: Place): Promise<Message[]> {
+    const opened: Message[] = [];
+    for (const message of history) {
+      if (message.role !== 'ROLE_AGENT') opened.push(message);
+      else if (message.parts.some(isEnvelope)) opened.push(await this.openMessage(message, this.at(place, new Set())));
     }
     return opened;
   }
 
-  private streamOf(artifactId: string, place: Place): StreamOpener {
-    const known = this.streams.get(artifactId) ?? new StreamOpener(this.at(place));
+  /** Opens an answer that is a message alone. */
+  private async openAnswer(message: Message): Promise<Message> {
+    const opened = await this.openMessage(message, this.at(this.placeIn({}), new Set()));
+    this.requireContent('TASK_STATE_COMPLETED');
+    return opened;
+  }
+
+  /** Opens a message, which has all chunks of a stream. */
+  private async openMessage(message: Message, { place, ...incoming }: Incoming): Promise<Message> {
+    const { contextId = place.contextId } = message;
+    const found = { ...incoming, place: { ...place, ...(contextId !== undefined && { contextId }) } };
+    const opener = new StreamOpener(found);
+    const parts = await this.openParts(message.parts, found, opener);
+    if (opener.hasBegun) opener.end();
+    return { ...message, parts };
+  }
+
+  private async openParts(parts: readonly Part[], incoming: Incoming, stream: StreamOpener): Promise<Part[]> {
+    const opened: Part[] = [];
+    for (const part of parts) {
+      if (!isEnvelope(part)) throw new E2eeError('malformed', 'the answer has a part that is not encrypted');
+      const isChunk = (part.data as Record<string, unknown>).stream_seq !== undefined;
+      opened.push(...partsOfPayload(await (isChunk ? stream.open(part.data) : decrypt(part.data, incoming))));
+      this.hasOpened = true;
+    }
+    return opened;
+  }
+
+  private streamOf(artifactId: string, incoming: Incoming): StreamOpener {
+    const known = this.streams.get(artifactId) ?? new StreamOpener(incoming);
     this.streams.set(artifactId, known);
     return known;
   }
 
-  private at({ contextId, taskId }: Place): Incoming {
-    const inReplyTo = this.inReplyTo;
-    return { ...this.incoming, place: { contextId, taskId, inReplyTo } };
+  /** @param seen ids of the envelopes of one answer, in which none may come twice. */
+  private at(place: Place, seen: Set<string>): Incoming {
+    return { ...this.incoming, place, replays: { admit: (id) => !seen.has(id) && seen.add(id).has(id) } };
+  }
+
+  private placeIn({ contextId, taskId }: { contextId?: string; taskId?: string }): Place {
+    return { contextId, taskId, inReplyTo: this.inReplyTo };
   }
 }
 
@@ -101,6 +144,6 @@ function isEnvelope({ data }: Part): boolean {
   return isJsonObject(data) && data.encrypted_payload !== undefined;
 }
 
-function placeIn({ contextId, taskId }: { contextId?: string; taskId?: string }): Place {
-  return { contextId, taskId };
+function isSettled(state: TaskState): boolean {
+  return terminalStates.has(state) || interruptedStates.has(state);
 }

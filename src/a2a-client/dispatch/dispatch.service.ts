@@ -14,6 +14,7 @@ import { A2AClientService } from '../a2a-client.service.js';
 import type { SkillCall } from '../remote-call.types.js';
 import { InvokeStep, type DispatchAnswer, type DispatchStep } from '../dispatch.types.js';
 import { fillStep, workWish } from './steps.js';
+import { restAfter } from '../../platform/turns.js';
 
 /**
  * Runs steps of workflows: fills the templates, finds or chooses the agent, calls it, and returns the answer with the
@@ -35,6 +36,7 @@ export class DispatchService {
    */
   async invoke(ctx: CallContext, step: InvokeStep): Promise<DispatchAnswer> {
     const { agentCardId, skillId, args, webhook_url: webhookUrl, thread } = fillStep(step, InvokeStep);
+    await restAfter(args);
     this.client.requirePostable(webhookUrl, thread?.url);
     const { byId, bySlug } = await this.registry.snapshot(ctx.org.id);
     const agent = byId.get(agentCardId) ?? bySlug.get(agentCardId);
@@ -80,6 +82,7 @@ export class DispatchService {
   async dispatch(ctx: CallContext, step: DispatchStep): Promise<DispatchAnswer> {
     const { webhook_url: webhookUrl, thread, ...wish } = workWish(step);
     this.client.requirePostable(webhookUrl, thread?.url);
+    await restAfter(wish.args);
     const { dispatchId: id, agent, tool, seed, candidate, ...placed } = await this.routing.place(ctx, wish);
     const { sessionId, timeoutMs, workType, input } = placed;
     const dispatch = { workType, input, isPlaced: true };
@@ -119,6 +122,7 @@ export class DispatchService {
     parent?: string,
   ): Promise<never> {
     const resource = { type: 'Skill', id: verb, parent } as const;
-    return this.verbs.around({ ctx, verb, action: 'a2a_invoke', resource, args }, () => Promise.reject(refusal));
+    const check = () => Promise.reject(refusal);
+    return this.verbs.around({ ctx, verb, action: 'a2a_invoke', resource, args, check }, check);
   }
 }

@@ -1,5 +1,5 @@
 import type { Violation } from '../../kernel/errors.js';
-import type { Json, JsonObject } from '../../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
 export type Filled<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly violations: readonly Violation[] };
@@ -18,11 +18,11 @@ const maxCharacters = 1_048_576;
  * Fills each `{{a.b[0].c}}` in the texts of a value with the value at that path of the context (RE-47). A text that is
  * exactly one template becomes the value itself, of any type; inside a longer text, other types are written as JSON.
  * Names of members and inserted values are not filled. Only own members of the context are found; a path without a
- * value is a violation.
+ * value is a violation. Parts without templates are not copied.
  */
 export function fillTemplates<Value extends Json>(value: Value, context: JsonObject): Filled<Value> {
   const filling = new Filling(context);
-  const filled = filling.fill(value, '');
+  const filled = filling.fill(value);
   const { violations } = filling;
   return violations.length > 0 ? { ok: false, violations } : { ok: true, value: filled as Value };
 }
@@ -30,36 +30,52 @@ export function fillTemplates<Value extends Json>(value: Value, context: JsonObj
 class Filling {
   readonly violations: Violation[] = [];
   private left = maxCharacters;
+  /** Names and indexes from the root to the current value. */
+  private readonly field: (string | number)[] = [];
 
   constructor(private readonly context: JsonObject) {}
 
-  fill(value: Json, field: string): Json {
-    if (typeof value === 'string') return this.fillText(value, field);
-    if (typeof value !== 'object' || value === null) return value;
-    if (Array.isArray(value)) return value.map((item, index) => this.fill(item, below(field, index)));
-    const members = Object.entries(value).map(([name, inner]) => [name, this.fill(inner, below(field, name))] as const);
-    return Object.fromEntries(members);
+  fill(value: Json): Json {
+    if (typeof value === 'string') return value.includes('{{') ? this.fillText(value) : value;
+    if (Array.isArray(value)) return this.fillItems(value, [...value.keys()]);
+    return isJsonObject(value) ? this.fillItems(value, Object.keys(value)) : value;
   }
 
-  private fillText(text: string, field: string): Json {
+  private fillItems(value: Json[] | JsonObject, names: readonly (string | number)[]): Json {
+    const given = value as Record<string | number, Json>;
+    let copy: typeof given | undefined;
+    for (const name of names) {
+      const item = given[name]!;
+      if (typeof item !== 'string' && (typeof item !== 'object' || item === null)) continue;
+      this.field.push(name);
+      const filled = this.fill(item);
+      this.field.pop();
+      if (filled === item) continue;
+      copy ??= (Array.isArray(value) ? [...value] : { ...value }) as typeof given;
+      copy[name] = filled;
+    }
+    return (copy as Json | undefined) ?? value;
+  }
+
+  private fillText(text: string): Json {
     const only = whole.exec(text);
-    if (only) return this.at(only[1]!, field)?.value ?? null;
-    return text.replace(template, (_, inside: string) => this.at(inside, field)?.text ?? '');
+    if (only) return this.at(only[1]!)?.value ?? null;
+    return text.replace(template, (_, inside: string) => this.at(inside)?.text ?? '');
   }
 
   /**
    * Returns the value at a path. Looks up nothing after the outcome is known and stores no text: the total length of
    * the texts made here is at most the limit for templates plus one value of the context, for any number of paths.
    */
-  private at(inside: string, field: string): { value: Json; text: string } | undefined {
+  private at(inside: string): { value: Json; text: string } | undefined {
     if (this.left < 0 || this.violations.length >= maxViolations) return undefined;
     const wanted = inside.trim();
     const value = this.findValue(wanted);
-    if (value === undefined) return this.addViolation(field, `the context has no value at {{${wanted.slice(0, 200)}}}`);
+    if (value === undefined) return this.addViolation(`the context has no value at {{${wanted.slice(0, 200)}}}`);
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     this.left -= text.length;
     return this.left < 0
-      ? this.addViolation(field, `the templates insert more than ${maxCharacters} characters`)
+      ? this.addViolation(`the templates insert more than ${maxCharacters} characters`)
       : { value, text };
   }
 
@@ -70,14 +86,10 @@ class Filling {
     return value;
   }
 
-  private addViolation(field: string, description: string): undefined {
-    this.violations.push({ field, description });
+  private addViolation(description: string): undefined {
+    this.violations.push({ field: this.field.join('.'), description });
     return undefined;
   }
-}
-
-function below(field: string, name: string | number): string {
-  return field === '' ? String(name) : `${field}.${name}`;
 }
 
 function ownMember(value: Json | undefined, name: string): Json | undefined {

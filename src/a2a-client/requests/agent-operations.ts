@@ -42,7 +42,8 @@ export class AgentOperations {
     work: (hop: OpenHop, act: Act) => Promise<T>,
   ): Promise<T> {
     const deadline = new Deadline(call.timeoutMs);
-    return this.verbs.around(verbCall(ctx, call, action, args), (act) =>
+    const check = () => this.agents.requireNoLoop(ctx, call.agent, deadline.leftMs);
+    return this.verbs.around({ ...verbCall(ctx, call, action, args), check }, (act) =>
       this.agents.withConnection(ctx, call.agent, { ...call, deadline }, (hop) => work(hop, act)),
     );
   }
@@ -50,7 +51,8 @@ export class AgentOperations {
   /** Opens a stream as an act of its own, and yields its events. */
   stream(ctx: CallContext, call: RemoteCall, open: OpenStream): AsyncGenerator<StreamResponse, void> {
     const deadline = new Deadline(call.timeoutMs);
-    return this.verbs.aroundStream(verbCall(ctx, call, 'a2a_invoke', call.args ?? {}), () =>
+    const check = () => this.agents.requireNoLoop(ctx, call.agent, deadline.leftMs);
+    return this.verbs.aroundStream({ ...verbCall(ctx, call, 'a2a_invoke', call.args ?? {}), check }, () =>
       this.followStream(ctx, call, deadline, open),
     );
   }
@@ -151,12 +153,14 @@ export class AgentOperations {
 
 function verbCall(ctx: CallContext, call: RemoteCall, action: Action, args: JsonObject): VerbCall {
   const { row, card, tools } = call.agent;
-  const { id, verb, calledAs, skillId, sessionId, timeoutMs, dispatch, content } = call;
+  const { id, verb, calledAs, skillId, sessionId, timeoutMs, dispatch, message, content, attemptKey } = call;
   const agent = { id: row.id, slug: row.slug, url: row.url, costPerTask: card?.costPerTask };
   const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
   const legacyAlias = tools.find((tool) => tool.skillId === skillId)?.alias;
   const names = { verb, legacyAlias, calledAs };
-  return { id, ...names, action, resource, agent, skillId, sessionId, args, content, timeoutMs, dispatch, ctx };
+  const endpoints = card?.interfaces.map(({ url }) => url) ?? [];
+  const sent = { args, message, content, attemptKey, target: { id: row.id, url: row.url, endpoints } };
+  return { id, ...names, action, resource, agent, skillId, sessionId, ...sent, timeoutMs, dispatch, ctx };
 }
 
 /**

@@ -30,6 +30,11 @@ export class RemoteAgents {
     private readonly delegation: Delegation,
   ) {}
 
+  /** Throws `loop_detected` as `withConnection` does. */
+  requireNoLoop(ctx: CallContext, { row }: RegisteredAgent, leftMs: number): void {
+    this.delegation.onwards(ctx, row.url, leftMs);
+  }
+
   /**
    * Runs the work inside a span; `signal` is added to the signal of the context. Throws `loop_detected` before
    * anything is sent.

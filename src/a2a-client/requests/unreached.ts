@@ -1,6 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
-import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
+import { unreachableReason, withReason } from '../../platform/http/outbound/unreachable.js';
 
 const maxCauses = 6;
 /** Texts of gRPC errors for a call that was never sent. */
@@ -49,7 +49,7 @@ export function namedFailure(error: RialtoError, slug: string): RialtoError {
   const found = unreachableReason(error);
   const isUnknown = isOutcomeUnknown(error);
   const what = isUnknown ? 'did not answer' : 'could not be reached';
-  const message = `${who} ${what}${found ? `: ${found.text}` : ''}`;
+  const message = withReason(`${who} ${what}`, error);
   const facts = { ...data, ...(found && { reason: found.reason }), ...(isUnknown && { ambiguous: true }) };
   return new RialtoError(code, { message, hint, data: facts, cause: error });
 }

@@ -13,9 +13,10 @@ import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { Deadline } from '../../kernel/abort.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from './endpoint-choice.js';
 import { withPushAddress } from './push-address.js';
-import { answerWithout, errorWithout } from './said-back.js';
+import { answerWithout, errorWithout } from './sent-credentials.js';
 import type { HopLimits, RemoteHop } from './remote-hop.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
+import { parseLongJson, restAfter } from '../../platform/turns.js';
 
 /** One call of one skill in the bridge's own wire form. */
 export interface BridgeSkillCall {
@@ -84,7 +85,8 @@ export class BridgeTransport {
   private send(hop: RemoteHop, { pushUrl, baseUrl: _, ...fields }: BridgeSkillCall): Promise<BridgeReply> {
     const { version, tenant } = hop.endpoint;
     const messageId = newId();
-    return withPushAddress(pushUrl, (url) => {
+    return withPushAddress(pushUrl, async (url) => {
+      await restAfter(fields.args);
       const requestId = this.nextRequestId();
       const call = { ...fields, version, requestId, messageId, tenant, pushUrl: url };
       return this.postCall(hop, requestId, encodeBridgeCall(call));
@@ -130,7 +132,10 @@ export class BridgeTransport {
       signal: signals,
     });
     try {
-      return answerWithout(decodeBridgeReply(body.toString('utf8'), { status, requestId }), hop.headers.sent);
+      return answerWithout(
+        decodeBridgeReply(await parseLongJson(body.toString('utf8')), { status, requestId }),
+        hop.headers.sent,
+      );
     } catch (thrown) {
       const error = errorWithout(thrown, hop.headers.sent);
       throw status >= 200 && status <= 299 ? error : withHttpStatus(error, status, headers['retry-after']);

@@ -1,10 +1,9 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json } from '../../kernel/json.js';
-import { shielded } from '../../protocol/exact-integers.js';
-import { parseJson } from '../../protocol/jsonrpc.js';
 import { formatEvent, SseParser, type SseEvent } from '../../protocol/sse.js';
 import { faultOfEvent } from './reply-shape.js';
 import { notA2a, refused, restFault } from './wire-error.js';
+import { parseLongJson, stringifyShielded } from '../../platform/turns.js';
 
 /** Bounds of a stream besides its bytes and its deadline (abuse 26). */
 export interface StreamLimits {
@@ -39,8 +38,8 @@ export async function* checkedEvents(
       if (done) return;
       for (const event of parser.push(value)) {
         if (++events > maxEvents) throw limit('the remote stream has too many events');
-        const reply = validatedOrSkipped(event, unwrap);
-        if (reply !== undefined) yield formatEvent({ data: shielded(JSON.stringify(prepare(reply))) });
+        const reply = await validatedOrSkipped(event, unwrap);
+        if (reply !== undefined) yield formatEvent({ data: await stringifyShielded(prepare(reply)) });
       }
     }
   } finally {
@@ -52,18 +51,18 @@ export async function* checkedEvents(
  * Returns the validated event; undefined for an event with a name of its own that is not A2A, such as a heartbeat
  * (HTML, server-sent events 9.2.6).
  */
-function validatedOrSkipped(event: SseEvent, unwrap: EventRules['unwrap']): Json | undefined {
+async function validatedOrSkipped(event: SseEvent, unwrap: EventRules['unwrap']): Promise<Json | undefined> {
   const isOrdinary = event.event === undefined || event.event === 'message' || event.event === 'error';
   if (isOrdinary) return validated(event, unwrap);
   try {
-    return validated(event, unwrap);
+    return await validated(event, unwrap);
   } catch {
     return undefined;
   }
 }
 
-function validated({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
-  const json = parseJson(data);
+async function validated({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Promise<Json> {
+  const json = await parseLongJson(data);
   if (!json.ok) throw notA2a(json.reason);
   const remoteError = event === 'error' ? restFault(json.value) : undefined;
   if (remoteError) throw refused(remoteError);

@@ -1,13 +1,15 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { parseExact, shielded } from '../../protocol/exact-integers.js';
-import { parseJson, parseResponse } from '../../protocol/jsonrpc.js';
+import { parseExact } from '../../protocol/exact-integers.js';
+import { parseResponse } from '../../protocol/jsonrpc.js';
 import { formatEvent } from '../../protocol/sse.js';
 import type { Endpoint } from './endpoint-choice.js';
 import { carry } from './carried.js';
 import { checkedEvents, eventStream, type StreamLimits } from './checked-events.js';
 import { completed, faultOfReply, withKnownParts } from './reply-shape.js';
 import { faultFacts, notA2a, refused, restFault, type RemoteFault } from './wire-error.js';
+import { ByteCollector } from '../../platform/byte-collector.js';
+import { parseLongJson, stringifyShielded } from '../../platform/turns.js';
 
 type Fetch = typeof globalThis.fetch;
 
@@ -43,10 +45,10 @@ export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
     }
     if (response.status === 204) return response;
     const text = await readText(response, rules.maxReplyBytes);
-    const reply = unwrap(parseAnswer(text), requestId, rules);
+    const reply = unwrap(await parseAnswer(text), requestId, rules);
     const fault = rules.expectsReply ? faultOfReply(resultOf(reply, isRpc)) : undefined;
     if (fault !== undefined) throw notA2a(`neither a task nor a message: ${fault}`);
-    const answer = shielded(JSON.stringify(rules.expectsReply ? prepare(reply) : reply));
+    const answer = await stringifyShielded(rules.expectsReply ? prepare(reply) : reply);
     if (!wantsEvents(init)) return new Response(answer, { headers: { 'content-type': 'application/json' } });
     return new Response(formatEvent({ data: answer }), { headers: { 'content-type': 'text/event-stream' } });
   };
@@ -80,7 +82,7 @@ function resultOf(reply: Json, isRpc: boolean): Json {
 async function httpFailure(response: Response, { endpoint, maxReplyBytes }: WireRules): Promise<RialtoError> {
   const { status } = response;
   const text = await readText(response, maxReplyBytes).catch(() => '');
-  const json = parseJson(text);
+  const json = await parseLongJson(text);
   const retryAfter = response.headers.get('retry-after');
   const facts = { httpStatus: status, ...(retryAfter !== null && { retryAfter }) };
   const fault = json.ok ? faultOf(json.value, endpoint) : undefined;
@@ -96,18 +98,17 @@ function faultOf(body: Json, { binding }: Endpoint): RemoteFault | undefined {
 }
 
 async function readText(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  const body = new ByteCollector();
   for await (const chunk of response.body ?? []) {
-    bytes += (chunk as Uint8Array).length;
-    if (bytes > maxBytes) throw notA2a('the reply is too large');
-    chunks.push(chunk as Uint8Array);
+    body.add(chunk as Uint8Array);
+    if (body.size > maxBytes) throw notA2a('the reply is too large');
+    if (body.isShredded) throw notA2a('the reply has too many tiny chunks');
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return body.bytes.toString('utf8');
 }
 
-function parseAnswer(text: string): Json {
-  const json = parseJson(text);
+async function parseAnswer(text: string): Promise<Json> {
+  const json = await parseLongJson(text);
   if (!json.ok) throw notA2a(json.reason);
   return json.value;
 }

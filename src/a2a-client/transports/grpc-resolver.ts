@@ -3,7 +3,8 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { checkUrl, mayConnect, targetOf, type Target } from '../../platform/http/outbound/address.js';
+import { mayConnect, targetOf, type Target } from '../../platform/http/outbound/address.js';
+import { requireAllowed, urlNotAllowed } from '../../platform/http/outbound/safe-connect.js';
 import type { OutboundPolicy } from '../../platform/http/outbound/safe-fetch.js';
 
 /**
@@ -24,8 +25,7 @@ type GrpcTarget = ConstructorParameters<Constructor>[0];
  */
 export function grpcTargetOf(url: string, policy: OutboundPolicy): Target {
   const text = /^https?:\/\//i.test(url) ? url : `https://${url}`;
-  const refusal = checkUrl(text, policy);
-  if (refusal !== undefined) throw new RialtoError('url_not_allowed', { cause: new Error(refusal) });
+  requireAllowed(text, policy);
   return targetOf(new URL(text));
 }
 
@@ -34,9 +34,7 @@ export async function vettedAddresses(target: Target, policy: OutboundPolicy): P
   const found = isIP(target.host) === 0 ? await resolve(target.host, policy) : [target.host];
   if (found.length === 0) throw new RialtoError('remote_transport');
   if (found.every((address) => mayConnect(target, address, policy.allow))) return found;
-  throw new RialtoError('url_not_allowed', {
-    cause: new Error(`${target.host} resolves to an address that is not public`),
-  });
+  throw urlNotAllowed(`${target.host} resolves to an address that is not public`, policy, target.host);
 }
 
 async function resolve(host: string, policy: OutboundPolicy): Promise<string[]> {

@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { partsOf } from '../../protocol/a2a/remote/remote-parts.js';
 import { readReply } from '../../protocol/a2a/remote/bridge-reply.js';
 import { replyFault } from '../../protocol/a2a/remote/reply-fault.js';
-import { wholePart } from '../../protocol/a2a/whole-part.js';
+import { wrapUnknownPart } from '../../protocol/a2a/unknown-part.js';
 import { keepPause } from '../../protocol/a2a/conversation/paused.js';
 import { stateOf, wordOf } from '../../protocol/a2a/states.js';
 import { member } from '../../protocol/a2a/members.js';
@@ -122,7 +122,9 @@ function completeParts(owner: JsonObject): void {
     if (!isJsonObject(part)) return part;
     dropNulls(part);
     const kind = part.kind ?? part.type ?? ['text', 'data', 'file'].find((name) => name in part) ?? 'unknown';
-    return isKnownPart({ ...part, kind }) ? { ...part, kind } : { kind: 'data', ...(wholePart(part) as JsonObject) };
+    return isKnownPart({ ...part, kind })
+      ? { ...part, kind }
+      : { kind: 'data', ...(wrapUnknownPart(part) as JsonObject) };
   });
 }
 

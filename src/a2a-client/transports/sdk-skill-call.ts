@@ -5,6 +5,7 @@ import {
   skillPart,
   type BridgeReply,
 } from '../../protocol/a2a/remote/bridge-call.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
 import { Deadline } from '../../kernel/abort.js';
 import type { BridgeSkillCall } from './bridge.transport.js';
 import { withPushAddress } from './push-address.js';
@@ -44,5 +45,5 @@ export async function sendAsSkillCall(
 /** Decodes the result in an envelope, so that the rules of RE-21…RE-24 exist only once. */
 function asBridgeReply(result: unknown): BridgeReply {
   if (result === undefined) throw new RialtoError('remote_invalid_response');
-  return decodeBridgeReply(JSON.stringify({ jsonrpc: '2.0', id: 0, result }), { status: 200, requestId: 0 });
+  return decodeBridgeReply(parseJson(JSON.stringify({ jsonrpc: '2.0', id: 0, result })), { status: 200, requestId: 0 });
 }

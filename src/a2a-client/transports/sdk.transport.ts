@@ -16,12 +16,12 @@ import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
 import type { OutboundPolicy, SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { Endpoint } from './endpoint-choice.js';
 import type { RemoteHop } from './remote-hop.js';
-import { answerWithout, errorWithout } from './said-back.js';
+import { answerWithout, errorWithout } from './sent-credentials.js';
 import type { SendReply } from './send-reply.js';
 import { checkedFetch, type WireRules } from './checked-fetch.js';
 import { GrpcChannels } from './grpc-channels.js';
 import { eventOf, replyOf, taskOf, taskWithId } from './sdk-model.js';
-import { restoringWholeParts } from './whole-parts.js';
+import { restoringUnknownParts } from './unknown-parts.js';
 import { notA2a, refused } from './wire-error.js';
 
 /** A message with its configuration, as v1.0 defines them (section 3.2.1). */
@@ -190,7 +190,7 @@ export class SdkTransport {
 }
 
 function withWholeParts(hop: SdkHop, { message }: SendParams): SdkHop {
-  const restore = restoringWholeParts(message);
+  const restore = restoringUnknownParts(message);
   if (!restore) return hop;
   const amend = (params: JsonObject): void => {
     hop.amend?.(params);

@@ -38,11 +38,11 @@ export class ToolIndex {
     const places = this.places.get(tool) ?? [];
     const place = places[this.choosePlace(places, strategy)];
     if (!place) throw noServerFor(tool);
-    this.countCall(place, 1);
+    this.addCalls(place, 1);
     try {
       return await work(place);
     } finally {
-      this.countCall(place, -1);
+      this.addCalls(place, -1);
     }
   }
 
@@ -54,7 +54,7 @@ export class ToolIndex {
     return loads.indexOf(Math.min(...loads));
   }
 
-  private countCall({ serverId }: Place, by: number): void {
+  private addCalls({ serverId }: Place, by: number): void {
     this.runningCalls.set(serverId, (this.runningCalls.get(serverId) ?? 0) + by);
   }
 }

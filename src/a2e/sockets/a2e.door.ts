@@ -12,9 +12,9 @@ import { isAllowedOrigin } from '../../platform/http/server/origin-check.js';
 import { sendProblem } from '../../platform/http/problem.js';
 import { reachableAt } from '../../policy/auth.service.js';
 import { ContextService } from '../../policy/context.service.js';
-import { parseJson } from '../../protocol/jsonrpc.js';
 import { AgentSockets, capabilitiesOf } from './agent-sockets.js';
 import { MessageDispatcher } from '../messages/message-dispatcher.js';
+import { parseLongJson, stringifyLong } from '../../platform/turns.js';
 
 const maxMessages = 20;
 
@@ -70,10 +70,10 @@ export class A2eDoor {
     try {
       const ctx = await this.identify(request, whenGone(response)());
       requireJson(request);
-      const parsed = parseJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
+      const parsed = await parseLongJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) throw new RialtoError('invalid_params', { message: parsed.reason });
       const { value } = parsed;
-      sendReplies(
+      await sendReplies(
         response,
         Array.isArray(value) ? await this.answerAll(ctx, value) : await this.messages.answerMessage(ctx, value),
       );
@@ -111,9 +111,9 @@ function refusedBy(check: () => void): RialtoError | undefined {
   }
 }
 
-function sendReplies(response: DoorResponse, body: JsonObject | JsonObject[]): void {
+async function sendReplies(response: DoorResponse, body: JsonObject | JsonObject[]): Promise<void> {
+  const text = await stringifyLong(body);
   if (response.destroyed) return;
-  const text = JSON.stringify(body);
   response
     .writeHead(200, {
       'Content-Type': 'application/json',

@@ -4,6 +4,8 @@ import { RialtoError } from '../../kernel/errors.js';
 import { newId } from '../../kernel/ids.js';
 import type { JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
+import { OrderedWork } from '../../platform/ordered-work.js';
+import { stringifyLong } from '../../platform/turns.js';
 import { closeCodes, type HeldSocket } from '../../platform/http/streams/held-socket.js';
 import { messageOf, mostAtWork, pushType, type A2eMessage, type SentMessage } from '../../protocol/a2e/messages.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
@@ -37,6 +39,7 @@ export class AgentSocket implements ListeningAgent {
     (id) => this.push({ method: 'notifications/cancelled', params: { requestId: id } }),
   );
   private readonly watched = new Map<string, { server: RegisteredServer; uri: string; release: () => void }>();
+  private readonly written = new OrderedWork(() => this.socket.destroy());
   private pushes = { since: systemClock.elapsed(), counts: new Map<string, number>() };
   /** Running messages, each with its own controller, because handlers may never remove their abort listeners. */
   private readonly running = new Map<Promise<void>, AbortController>();
@@ -50,8 +53,13 @@ export class AgentSocket implements ListeningAgent {
     socket.once('close', () => this.releaseAll());
   }
 
-  reply(message: JsonObject): void {
-    this.socket.write(JSON.stringify(message));
+  /** Sends a message after those before it. Resolves when it is written: a long one takes several turns. */
+  reply(message: JsonObject): Promise<void> | undefined {
+    return this.written.run(() => {
+      const text = stringifyLong(message);
+      if (typeof text === 'string') return this.socket.write(text);
+      return text.then((long) => this.socket.write(long));
+    });
   }
 
   /** Sends a push: a notification of a server, or a change of the servers. */
@@ -168,7 +176,7 @@ export class AgentSocket implements ListeningAgent {
   private sendEvent(type: string, payload: JsonObject): string {
     const id = newId();
     const message = messageOf(type, { id, now: systemClock.now() }, payload);
-    this.reply(message);
+    void this.reply(message);
     this.events.sent(message);
     return id;
   }

@@ -6,9 +6,11 @@ import { newId } from '../../kernel/ids.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { HeldSocket } from '../../platform/http/streams/held-socket.js';
 import { SseStreams } from '../../platform/http/streams/sse-streams.js';
+import { OrderedWork } from '../../platform/ordered-work.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { longText, parseLongJson } from '../../platform/turns.js';
 import { isAnswer, readMessage } from '../../protocol/a2e/messages.js';
-import { parseJson } from '../../protocol/jsonrpc.js';
+import { parseJson, type ParsedJson } from '../../protocol/jsonrpc.js';
 import { AgentServers } from './agent-servers.js';
 import { AgentSocket } from './agent-socket.js';
 import { MessageAudit } from '../messages/message-audit.js';
@@ -57,9 +59,14 @@ export class AgentSockets implements BeforeApplicationShutdown {
       this.agents.delete(agent);
       this.servers.disconnect(agent);
     });
-    socket.on('message', (data: Buffer, isBinary: boolean) =>
-      this.receiveData(agent, isBinary ? undefined : data, admit),
-    );
+    const frames = new OrderedWork((err) => this.log.error({ err }, 'a frame of an agent was not handled'));
+    socket.on('message', (data: Buffer, isBinary: boolean) => {
+      const read = frames.run(() => this.receiveData(agent, isBinary ? undefined : data, admit));
+      // No more frames while a long one is read, so that they do not fill the memory.
+      if (data.length < longText || !read) return;
+      socket.pause();
+      void read.then(() => socket.resume());
+    });
     this.servers.connect(agent);
   }
 
@@ -73,16 +80,22 @@ export class AgentSockets implements BeforeApplicationShutdown {
     clearTimeout(timer);
   }
 
-  private receiveData(agent: AgentSocket, data: Buffer | undefined, admit: () => void): void {
-    const parsed = data && parseJson(data.toString('utf8'));
-    const value: unknown = parsed?.ok ? parsed.value : undefined;
+  private receiveData(agent: AgentSocket, data: Buffer | undefined, admit: () => void): void | Promise<void> {
+    const text = data?.toString('utf8') ?? '';
+    if (text.length < longText) return this.receiveValue(agent, parseJson(text), admit);
+    return parseLongJson(text).then((parsed) => this.receiveValue(agent, parsed, admit));
+  }
+
+  private receiveValue(agent: AgentSocket, parsed: ParsedJson, admit: () => void): void {
+    if (!this.agents.has(agent)) return; // it disconnected while its frame was read
+    const value: unknown = parsed.ok ? parsed.value : undefined;
     if (this.takeAnswer(agent, value)) return;
     try {
       this.requireOpen();
       admit();
-      agent.runMessage(async (ctx) => agent.reply(await this.messages.answerMessage(ctx, value, agent)));
+      agent.runMessage(async (ctx) => await agent.reply(await this.messages.answerMessage(ctx, value, agent)));
     } catch (thrown) {
-      agent.reply(this.messages.turnAway(value, RialtoError.from(thrown)));
+      void agent.reply(this.messages.turnAway(value, RialtoError.from(thrown)));
     }
   }
 

@@ -14,7 +14,9 @@ export class ApprovalsController {
   constructor(private readonly approvals: ApprovalService) {}
 
   @Get()
-  @ApiOperation({ summary: 'Approvals that the caller asked for or may decide, newest first' })
+  @ApiOperation({
+    summary: 'Approvals that the caller asked for or may decide, for admins all of the org; newest first',
+  })
   @ApiResponse({ status: 200, standardSchema: pageSchema(ApprovalView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: ApprovalQuery }) query: ApprovalQuery) {
     return this.approvals.list(ctx, query);

@@ -5,6 +5,7 @@ import { approvalPage, messagePage, pagePolicy } from './approval-page.js';
 describe('the page of an approval', () => {
   const view = {
     state: 'pending',
+    mayDecide: true,
     verb: 'bank__pay"><script>1</script>',
     caller: "user:<b>'bob'</b>",
     action: 'mcp_call',
@@ -22,10 +23,21 @@ describe('the page of an approval', () => {
     expect(messagePage('<u>', '<u>')).not.toContain('<u>');
   });
 
-  it('has a form only while the approval waits', () => {
+  it('shows characters that have no shape or change the order of others', () => {
+    const hidden = ['\u202e', '\u200b', '\u2066', '\u00ad', '\ufe0f', '\u3164', '\u2028', '\u{e0041}'];
+    const html = approvalPage({ ...view, caller: `user:${hidden.join('')}`, input: { note: hidden.join('') } });
+    for (const sign of hidden) expect(html).not.toContain(sign);
+    expect(html.match(/\\u\{202e\}/g)).toHaveLength(2);
+    expect(html).toContain('\\u{e0041}');
+  });
+
+  it('has a form only while the approval waits and its reader may decide', () => {
     expect(approvalPage(view)).toContain('<form method="post">');
+    const shown = approvalPage({ ...view, mayDecide: false });
+    expect(shown).not.toContain('<form');
+    expect(shown).toContain('Members of finance decide, but never the caller.');
     for (const state of ['approved', 'denied', 'used', 'expired'] as const)
-      expect(approvalPage({ ...view, state })).not.toContain('<form');
+      expect(approvalPage({ ...view, state, mayDecide: false })).not.toContain('<form');
   });
 
   it('permits its own style only, no script and no frame', () => {

@@ -38,9 +38,9 @@ export const pagePolicy = [
   `base-uri 'none'`,
 ].join('; ');
 
-/** Renders the page of an approval: the act, and the form while a person may still decide. */
+/** Renders the page of an approval: the act, and the form while its reader may decide. */
 export function approvalPage(view: ApprovalView): string {
-  const { caller, resource, policies, approvers, expiresAt, input, state } = view;
+  const { caller, resource, policies, approvers, expiresAt, input } = view;
   const facts: [string, string][] = [
     ['Caller', caller],
     ['Action', view.action],
@@ -54,8 +54,13 @@ export function approvalPage(view: ApprovalView): string {
     `Approve ${view.verb}?`,
     `<dl>${rows}</dl>
 <pre tabindex="0" aria-label="Content of the call">${escaped(JSON.stringify(input, null, 2))}</pre>
-${state === 'pending' ? form : `<p role="status">This approval is ${escaped(state)}.</p>`}`,
+${view.mayDecide ? form : `<p role="status">${escaped(statusOf(view))}</p>`}`,
   );
+}
+
+function statusOf({ state, approvers }: ApprovalView): string {
+  if (state !== 'pending') return `This approval is ${state}.`;
+  return `This approval waits. Members of ${approvers.join(' and ')} decide, but never the caller.`;
 }
 
 const form = `<form method="post">
@@ -92,6 +97,11 @@ ${body}
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
+/** Characters without a shape, and those that change the order of others: they would hide text from the approver. */
+const invisible = /[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
 function escaped(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (sign) => entities[sign]!);
+  return text
+    .replaceAll(/[&<>"']/g, (sign) => entities[sign]!)
+    .replaceAll(invisible, (sign) => `\\u{${sign.codePointAt(0)!.toString(16)}}`);
 }

@@ -11,6 +11,7 @@ export type ApprovalState = 'pending' | 'approved' | 'denied' | 'used' | 'expire
 @Check('ck_approvals_state', `state in ('pending', 'approved', 'denied', 'used', 'expired')`)
 @Index('uq_approvals_open', ['orgId', 'digest'], { unique: true, where: `state in ('pending', 'approved', 'denied')` })
 @Index('ix_approvals_org', ['orgId', 'id'])
+@Index('ix_approvals_digest', ['orgId', 'digest'])
 @Index('ix_approvals_waiting', ['orgId', 'caller'], { where: `state = 'pending'` })
 export class ApprovalEntity {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_approvals' })
@@ -82,4 +83,8 @@ export class ApprovalEntity {
   /** Id of the last act that used the approval. */
   @Column('uuid', { name: 'used_by', nullable: true })
   usedBy: string | null;
+
+  /** Keys of the acts that used the approval (`attemptKey`). */
+  @Column('jsonb', { name: 'used_for', default: [] })
+  usedFor: string[];
 }

@@ -17,13 +17,21 @@ const columns = `
   decided_at as "decidedAt", decided_by as "decidedBy", reason,
   uses_left as "usesLeft", used_at as "usedAt", used_by as "usedBy"`;
 
+/** Condition for approvals that an attempt with one of the keys used within the last day. */
+const isUsedFor = (table: string): string =>
+  `(${table}.used_for @> :keys::jsonb and ${table}.used_at > now() - interval '1 day')`;
+
 /** Reads and changes approvals. Each change is one statement on one row, so that of two at once one wins. */
 @Injectable()
 export class ApprovalStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Uses the approval of an act once; undefined when there is none to use. */
-  async use(orgId: string, digest: string, act: string): Promise<ApprovalEntity | undefined> {
+  /**
+   * Uses the approval of an act and returns it. Returns undefined when no approval is left. All attempts with the same
+   * key use it once together, also when two run at once.
+   */
+  async use(orgId: string, digest: string, act: string, key?: string): Promise<ApprovalEntity | undefined> {
+    const keys = JSON.stringify(key === undefined ? [] : [key]);
     const [row] = await this.pg.rows<ApprovalEntity>(
       'approval-use',
       `
@@ -31,12 +39,46 @@ export class ApprovalStore {
       set uses_left = uses_left - 1,
         state = case when uses_left = 1 then 'used' else state end,
         used_at = now(),
-        used_by = :act
+        used_by = :act,
+        used_for = used_for || :keys::jsonb
       where org_id = :orgId and digest = :digest and state = 'approved' and expires_at > now()
+        and (:keys::jsonb = '[]' or not exists (
+          select from approvals other
+          where other.org_id = :orgId and other.digest = :digest and ${isUsedFor('other')}
+        ))
+        and (:keys::jsonb = '[]' or not ${isUsedFor('approvals')})
       returning ${columns}`,
-      { orgId, digest, act },
+      { orgId, digest, act, keys },
+    );
+    return row ?? (key === undefined ? undefined : this.findUsed(orgId, digest, keys));
+  }
+
+  /** Returns the approval that an earlier attempt used. */
+  private async findUsed(orgId: string, digest: string, keys: string): Promise<ApprovalEntity | undefined> {
+    const [row] = await this.pg.rows<ApprovalEntity>(
+      'approval-used',
+      `
+      select ${columns}
+      from approvals
+      where org_id = :orgId and digest = :digest and ${isUsedFor('approvals')}
+      order by id
+      limit 1`,
+      { orgId, digest, keys },
     );
     return row;
+  }
+
+  /** Returns whether an act with this digest just used an approval, so that its result may not be stored yet. */
+  async isJustUsed(orgId: string, digest: string): Promise<boolean> {
+    const rows = await this.pg.rows(
+      'approval-just-used',
+      `
+      select
+      from approvals
+      where org_id = :orgId and digest = :digest and used_at > now() - interval '3 seconds'`,
+      { orgId, digest },
+    );
+    return rows.length > 0;
   }
 
   /** Returns the open row of a digest. Closes one that expired. */
@@ -61,8 +103,13 @@ export class ApprovalStore {
     return row;
   }
 
-  /** Returns how many questions of a caller wait for an answer. */
+  /**
+   * Returns how many questions of a caller wait for an answer. Other questions of the caller wait until the transaction
+   * ends, so that the count is exact.
+   */
   async countWaiting(tx: Tx, orgId: string, caller: string): Promise<number> {
+    const lock = `approvals:${orgId}:${caller}`;
+    await queryIn(tx, 'select pg_advisory_xact_lock(hashtextextended(:lock, 0))', { lock });
     const [row] = await queryIn<{ count: number }[]>(
       tx,
       `
@@ -119,15 +166,15 @@ export class ApprovalStore {
     return rows[0];
   }
 
-  async find(orgId: string, id: string): Promise<ApprovalEntity | undefined> {
-    const [row] = await this.pg.rows<ApprovalEntity>(
-      'approval-find',
-      `
+  async find(orgId: string, id: string, tx?: Tx): Promise<ApprovalEntity | undefined> {
+    const statement = `
       select ${columns}
       from approvals
-      where id = :id and org_id = :orgId`,
-      { id, orgId },
-    );
+      where id = :id and org_id = :orgId`;
+    const params = { id, orgId };
+    const [row] = await (tx
+      ? queryIn<ApprovalEntity[]>(tx, statement, params)
+      : this.pg.rows<ApprovalEntity>('approval-find', statement, params));
     return row;
   }
 

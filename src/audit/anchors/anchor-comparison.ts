@@ -9,8 +9,10 @@ const mostShown = 20;
 
 /** Result of the comparison for one org. */
 export interface AnchoredOrg {
-  /** Number of checkpoints with a valid signature. A repeated line counts each time. */
+  /** Number of compared checkpoints with a valid signature. A repeated line counts each time. */
   checked: number;
+  /** Number of checkpoints that are newer than the export, so that it cannot have them. */
+  newer: number;
   /** Number of the newest checkpoint; `lastAt` is its time. */
   lastNumber: number;
   lastAt: string;
@@ -47,7 +49,10 @@ export interface Comparison {
 }
 
 /** Reads what the checkpoints of an anchor are compared with: from the database, or from an export. */
-export type ComparedCheckpoints = Pick<AuditCheckpointStore, 'findNumbered' | 'chainHashes' | 'newestCut'>;
+export type ComparedCheckpoints = Pick<AuditCheckpointStore, 'findNumbered' | 'chainHashes' | 'newestCut'> & {
+  /** Last checkpoint and time of an export; undefined for the database. */
+  readonly end?: { readonly number: number; readonly at: string };
+};
 
 interface Line {
   readonly at: number;
@@ -106,6 +111,10 @@ export class AnchorComparison {
       if (!cuts.has(orgId)) cuts.set(orgId, await this.checkpoints.newestCut(orgId as OrgId));
     for (const { at, checkpoint } of lines) {
       const { orgId, number, sequence } = checkpoint;
+      if (this.isNewer(checkpoint)) {
+        tallyOf(this.orgs, checkpoint).newer++;
+        continue;
+      }
       const fault = anchorFault(checkpoint, {
         stored: stored.get(`${orgId} ${number}`),
         chainHash: hashes.get(`${orgId} ${sequence}`)?.hash,
@@ -113,6 +122,15 @@ export class AnchorComparison {
       });
       count(this.orgs, checkpoint, fault && { ...fault, reason: `${fault.reason} (line ${at} of the anchor)` });
     }
+  }
+
+  /**
+   * Returns whether a checkpoint was signed after the end of an export. Its time alone is not enough: after
+   * the end of a chain was removed, the gateway uses the numbers again, and these differ from the anchored ones.
+   */
+  private isNewer({ number, at }: AnchoredCheckpoint): boolean {
+    const { end } = this.checkpoints;
+    return end !== undefined && number > end.number && Date.parse(at) > Date.parse(end.at);
   }
 }
 
@@ -134,13 +152,15 @@ async function signatureFault(checkpoint: AnchoredCheckpoint, check: SignatureCh
   return answer === 'invalid' ? `has a signature that is not that of ${checkpoint.kid}` : undefined;
 }
 
-function count(
-  orgs: Map<OrgId, Tally>,
-  { orgId, number, sequence, at }: AnchoredCheckpoint,
-  fault: AnchorFault | undefined,
-): void {
+function tallyOf(orgs: Map<OrgId, Tally>, { orgId, at }: AnchoredCheckpoint): Tally {
   const known = orgs.get(orgId as OrgId) ?? newTally(at);
   orgs.set(orgId as OrgId, known);
+  return known;
+}
+
+function count(orgs: Map<OrgId, Tally>, checkpoint: AnchoredCheckpoint, fault: AnchorFault | undefined): void {
+  const { number, sequence, at } = checkpoint;
+  const known = tallyOf(orgs, checkpoint);
   known.checked++;
   if (number > known.lastNumber) [known.lastNumber, known.lastAt] = [number, at];
   if (fault?.event === undefined) known.confirmedTo = Math.max(known.confirmedTo, sequence);
@@ -153,7 +173,7 @@ function count(
 
 function newTally(lastAt: string): Tally {
   const lowest = { event: Infinity, checkpoint: Infinity };
-  return { checked: 0, lastNumber: 0, lastAt, contradicted: 0, confirmedTo: 0, isCutOff: true, lowest };
+  return { checked: 0, newer: 0, lastNumber: 0, lastAt, contradicted: 0, confirmedTo: 0, isCutOff: true, lowest };
 }
 
 function resultOf({ lowest: { event, checkpoint }, ...org }: Tally): AnchoredOrg {

@@ -4,11 +4,12 @@ import type { CallContext, OrgRef } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { ExportStream } from '../../platform/http/export-stream.js';
+import { SigningKeys, type Signer } from '../../platform/secrets/signing-keys.js';
 import { AuditCheckpoints } from '../audit-checkpoints.js';
 import { AuditKeysService } from '../audit-keys.service.js';
 import { AuditSealer } from '../audit.sealer.js';
 import { AuditExportStore, type AuditSnapshot } from './audit-export.store.js';
-import { exportLine, type ExportHeader, type ExportLine } from './export-lines.js';
+import { endBytes, exportLine, type ExportHeader, type ExportLine } from './export-lines.js';
 
 /** Exports the audit of an org, so that `rialto audit verify FILE` verifies it without this deployment (RE-86). */
 @Injectable()
@@ -20,6 +21,7 @@ export class AuditExportService {
     private readonly sealer: AuditSealer,
     private readonly checkpoints: AuditCheckpoints,
     private readonly keys: AuditKeysService,
+    private readonly signing: SigningKeys,
     private readonly store: AuditExportStore,
   ) {}
 
@@ -32,8 +34,9 @@ export class AuditExportService {
     await this.acts.write(ctx, 'audit.export', {}, () => Promise.resolve());
     await this.sealer.sealOrg(ctx.org.id, true);
     await this.checkpoints.signHead(ctx.org.id);
+    const signer = await this.signing.current();
     const header = await this.headerOf(ctx.org);
-    return this.exports.open(this.store.inSnapshot(ctx.org.id, (snapshot) => linesOf(header, snapshot)));
+    return this.exports.open(this.store.inSnapshot(ctx.org.id, (snapshot) => linesOf(header, snapshot, signer)));
   }
 
   private async headerOf({ id, slug }: OrgRef): Promise<ExportHeader> {
@@ -44,8 +47,8 @@ export class AuditExportService {
 }
 
 /** Merges events and checkpoints. Events after the last checkpoint are left out, because nothing signs them yet. */
-async function* linesOf(header: ExportHeader, snapshot: AuditSnapshot): AsyncGenerator<string> {
-  let lines = 0;
+async function* linesOf(header: ExportHeader, snapshot: AuditSnapshot, signer: Signer): AsyncGenerator<string> {
+  let [lines, sequence, number] = [0, 0, 0];
   const line = (made: ExportLine): string => {
     lines++;
     return exportLine(made);
@@ -54,10 +57,15 @@ async function* linesOf(header: ExportHeader, snapshot: AuditSnapshot): AsyncGen
   const links = snapshot.events();
   let next = await links.next();
   for await (const { checkpoint, token } of snapshot.checkpoints()) {
-    for (; !next.done && next.value.sequence <= checkpoint.sequence; next = await links.next())
+    for (; !next.done && next.value.sequence <= checkpoint.sequence; next = await links.next()) {
+      sequence = next.value.sequence;
       yield line({ kind: 'event', data: next.value as Extract<ExportLine, { kind: 'event' }>['data'] });
+    }
+    number = checkpoint.number;
     const timestamp = token?.toString('base64');
     yield line({ kind: 'checkpoint', data: checkpoint, ...(timestamp !== undefined && { timestamp }) });
   }
-  yield exportLine({ kind: 'end', lines });
+  const { orgId, slug, at } = header;
+  const end = { orgId, slug, at, sequence, number };
+  yield exportLine({ kind: 'end', lines, data: { ...end, kid: signer.kid, signature: signer.sign(endBytes(end)) } });
 }

@@ -1,6 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OrgId } from '../../kernel/ids.js';
+import type { SignatureCheck } from '../../platform/secrets/signing-keys.js';
 import type { CheckpointCursor, Cut, StoredCheckpoint } from '../audit-checkpoint.store.js';
 import type { ComparedCheckpoints } from '../anchors/anchor-comparison.js';
 import type { ChainLink } from '../chain.js';
@@ -8,8 +9,14 @@ import type { ChainSource, CheckpointSource } from '../chain-walk.js';
 import type { AnchoredCheckpoint } from '../checkpoint.js';
 import type { StampedCheckpoint } from '../timestamps/audit-timestamp.store.js';
 import type { TimestampSource } from '../timestamps/timestamp-walk.js';
-import { ExportLine, type ExportHeader } from './export-lines.js';
+import { endBytes, ExportLine, hasRepeatedMember, type ExportEnd, type ExportHeader } from './export-lines.js';
 import { indexedLines, LineIndex } from './line-index.js';
+
+/** A contradiction in the file itself. `brokenAt` is null for one in the header. */
+export interface FileFault {
+  readonly brokenAt: number | null;
+  readonly reason: string;
+}
 
 /**
  * Reads an export as the stores read the database, so that the same code verifies both. Memory holds the position of
@@ -25,6 +32,9 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
   private signedTo = 0;
   private readHeader?: ExportHeader;
   private ended = false;
+  private stated?: ExportEnd;
+  private misplaced?: FileFault;
+  private trustedEnd?: ExportEnd;
 
   private constructor(private readonly file: FileHandle) {
     this.events = new LineIndex(file);
@@ -52,6 +62,49 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
 
   get header(): ExportHeader {
     return this.readHeader!;
+  }
+
+  /** The signed end, after `verifyFile` found its signature right. */
+  get signedEnd(): ExportEnd | undefined {
+    return this.trustedEnd;
+  }
+
+  /** The end that an anchor is compared with. A file without a signed end is never intact. */
+  get end(): { number: number; at: string } {
+    return { number: this.checkpoints.lastKey, at: this.header.at };
+  }
+
+  /**
+   * Checks that the lines are in order, and that the file is as long as its signed end states. Returns the first
+   * contradiction, and adds the doubt that nothing proves the end.
+   */
+  async verifyFile(check: SignatureCheck): Promise<FileFault | undefined> {
+    return this.misplaced ?? (await this.endFault(check));
+  }
+
+  private async endFault(check: SignatureCheck): Promise<FileFault | undefined> {
+    if (!this.ended) return undefined;
+    const { stated: end, header } = this;
+    const [sequence, number] = [this.events.lastKey, this.checkpoints.lastKey];
+    const answer = end ? await check(endBytes(end), end.kid, end.signature) : 'unknown';
+    if (answer === 'invalid') return { brokenAt: sequence + 1, reason: 'the signed end of the export was changed' };
+    if (!end || answer === 'unknown') {
+      this.doubts.push(`no known key signs the end of the export: it may have had events after ${sequence}`);
+      return undefined;
+    }
+    this.trustedEnd = end;
+    if (sequence !== end.sequence)
+      return {
+        brokenAt: Math.min(sequence, end.sequence) + 1,
+        reason: `the export ended at event ${end.sequence} and ends at event ${sequence}`,
+      };
+    if (number !== end.number)
+      return {
+        brokenAt: sequence + 1,
+        reason: `the export ended at checkpoint ${end.number} and ends at checkpoint ${number}`,
+      };
+    const wrong = (['orgId', 'slug', 'at'] as const).find((name) => header[name] !== end[name]);
+    return wrong && { brokenAt: null, reason: `the header has another ${wrong} than the signed end` };
   }
 
   countUnsealed(): Promise<{ unsealed: number; orphans: number }> {
@@ -131,21 +184,25 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
     if ((line.kind === 'audit') !== (count === 1))
       throw refused(`line ${count} is ${line.kind === 'audit' ? 'a second' : 'not the'} header`);
     if (line.kind === 'audit') this.readHeader = line.data;
-    else if (line.kind === 'event') this.add(this.events, line.data.sequence, { count, start, length });
-    else if (line.kind === 'checkpoint') {
+    else if (line.kind === 'event') {
+      const { sequence } = line.data;
+      if (!this.events.add(sequence, { start, length })) this.misplace(sequence, `line ${count} has event ${sequence}`);
+    } else if (line.kind === 'checkpoint') {
       const { orgId, number, sequence, hash, cut, removedTo = 0 } = line.data;
       if (orgId !== this.header.orgId) throw refused(`line ${count} has a checkpoint of another org`);
-      this.add(this.checkpoints, number, { count, start, length });
+      if (!this.checkpoints.add(number, { start, length }))
+        this.misplace(sequence, `line ${count} has checkpoint ${number}`);
       if (cut && sequence > (this.cut?.sequence ?? 0)) this.cut = { sequence, hash, removedTo };
       this.signedTo = Math.max(this.signedTo, sequence);
     } else {
       this.ended = true;
+      this.stated = line.data;
       if (line.lines !== count - 1) this.doubts.push(`the export had ${line.lines} lines and has ${count - 1}`);
     }
   }
 
-  private add(index: LineIndex, key: number, { count, ...place }: { count: number; start: number; length: number }) {
-    if (!index.add(key, place)) throw refused(`line ${count} is not in order`);
+  private misplace(brokenAt: number, line: string): void {
+    this.misplaced ??= { brokenAt, reason: `${line} again, or not in order` };
   }
 }
 
@@ -156,9 +213,13 @@ function parsed(text: string, count: number): ExportLine {
   } catch {
     throw refused(`line ${count} is not JSON`);
   }
+  if (hasRepeatedMember(text, json)) throw refused(`line ${count} has two members with one name`);
   const { data, error } = ExportLine.safeParse(json);
   if (data) return data;
-  throw refused(`line ${count} has a wrong ${error.issues[0]?.path.join('.') || 'form'}`);
+  const issue = error.issues[0];
+  if (issue?.code === 'unrecognized_keys')
+    throw refused(`line ${count} has an unknown member ${[...issue.path, issue.keys[0]].join('.')}`);
+  throw refused(`line ${count} has a wrong ${issue?.path.join('.') || 'form'}`);
 }
 
 function checkpointOf(text: string): AnchoredCheckpoint {

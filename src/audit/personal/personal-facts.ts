@@ -1,6 +1,7 @@
-import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { canonicalJson } from '../../kernel/canonical-json.js';
+import { randomBlock } from '../../kernel/ids.js';
 import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
 
 const maxSubjectChars = 256;
@@ -16,7 +17,7 @@ export interface PersonalFacts {
 /** The key of a subject. Without it, its facts can never be read again. */
 export interface SubjectKey {
   readonly id: string;
-  readonly secret: Buffer;
+  readonly secret: KeyObject;
 }
 
 /** Facts as the event stores them. The chain hashes them in this form, so it verifies without the key. */
@@ -52,9 +53,9 @@ export function subjectOf(caller: string): string {
 
 /** Seals facts. A salt makes it impossible to guess them from the commitment. */
 export function sealFacts(place: EventPlace, { id: key, secret }: SubjectKey, facts: JsonObject): SealedFacts {
-  const salt = randomBytes(16).toString('base64url');
+  const salt = randomBlock(16).toString('base64url');
   const text = canonicalJson({ salt, facts });
-  const nonce = randomBytes(nonceBytes);
+  const nonce = randomBlock(nonceBytes);
   const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(aad(place, key));
   const box = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
   return { key, commitment: hash('sha256', text, 'hex'), box: box.toString('base64url') };

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { BoundedMap } from '../../kernel/bounded-map.js';
 import { systemClock } from '../../kernel/clock.js';
@@ -89,15 +89,16 @@ export class SubjectKeys {
     const row = await this.store.newest(org, subject, tx);
     const found = row && this.opened(org, row);
     if (found) return found;
-    const key: SubjectKey = { id: newId(), secret: randomBytes(32) };
-    const sealed = this.vault.seal(key.secret.toString('base64url'), sealedAt(org, key.id));
+    const bytes = randomBytes(32);
+    const key: SubjectKey = { id: newId(), secret: createSecretKey(bytes) };
+    const sealed = this.vault.seal(bytes.toString('base64url'), sealedAt(org, key.id));
     await this.store.insert(org, subject, { id: key.id, sealed }, tx);
     return key;
   }
 
   private opened(org: OrgId, { id, sealed }: SubjectKeyRow): SubjectKey | undefined {
     try {
-      return { id, secret: Buffer.from(this.vault.open(sealed, sealedAt(org, id)).reveal(), 'base64url') };
+      return { id, secret: createSecretKey(this.vault.open(sealed, sealedAt(org, id)).reveal(), 'base64url') };
     } catch {
       return undefined;
     }

@@ -28,7 +28,7 @@ import type { Followed } from '../storage/continuation.store.js';
 import { ContinuationUpdates } from './continuation-updates.js';
 import { PushTokens } from '../push/push-tokens.js';
 import { RemoteFollower } from './remote-follower.js';
-import { firstOutwardId, type RemoteMemo } from './remote-message.js';
+import { firstOutwardId, type RemoteMemo } from './outward-message.js';
 import { calleeOf } from './remote.js';
 import { RemoteMirror } from './remote-mirror.js';
 import { endingWait } from '../threads/thread-answer.store.js';

@@ -5,7 +5,7 @@ import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { isPassing } from './continuation-plan.js';
 import { ContinuationStore, type Orphan } from '../storage/continuation.store.js';
-import { RemoteEnds } from './remote-ends.js';
+import { RemoteCancels } from './remote-cancels.js';
 
 /** Same number as in agent-native (AN-76). */
 const perSweep = 200;
@@ -20,7 +20,7 @@ export class ContinuationSweeper implements Sweeper {
 
   constructor(
     private readonly store: ContinuationStore,
-    private readonly ends: RemoteEnds,
+    private readonly cancels: RemoteCancels,
     @Inject(SETTINGS) private readonly settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -33,7 +33,7 @@ export class ContinuationSweeper implements Sweeper {
   private async cancelOrphan(orphan: Orphan): Promise<void> {
     const { id, taskId, remoteTaskId, attempts } = orphan;
     try {
-      await this.ends.cancelRemote(orphan);
+      await this.cancels.cancelRemote(orphan);
     } catch (err) {
       if (isPassing(err) && attempts < this.settings.A2A_CONTINUATION_MAX_ATTEMPTS) return;
       this.log.info({ err, continuationId: id, taskId }, 'cancel of a remote task failed');

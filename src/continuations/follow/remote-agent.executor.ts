@@ -2,21 +2,23 @@ import { Injectable } from '@nestjs/common';
 import type { RemoteCall } from '../../a2a-client/remote-call.types.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId, type ActId } from '../../kernel/ids.js';
-import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
+import { isJsonObject, storableText, type Json } from '../../kernel/json.js';
 import { keptJson } from '../../platform/secrets/kept-json.js';
 import { encryptedBytes, isEncrypted } from '../../protocol/a2a/encrypted-parts.js';
+import { messageArgs } from '../../protocol/a2a/request/message-args.js';
 import type { Message, StreamResponse } from '../../protocol/a2a/model.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
 import { dispatchedSkill } from '../../registry/own-routing.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import { RegistryService } from '../../registry/registry.service.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
+import { messageFacts } from '../../tasks/task-verbs.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import type { Followed } from '../storage/continuation.store.js';
 import { isSettled, stateAfter } from '../../tasks/task-stream.service.js';
 import { ContinuationUpdates } from './continuation-updates.js';
 import { RemoteFollower } from './remote-follower.js';
-import { handleOf, memoOf, outwardId, type RemoteMemo } from './remote-message.js';
+import { handleOf, memoOf, outwardId, type RemoteMemo } from './outward-message.js';
 import { RemoteMessages } from './remote-messages.js';
 import { RemoteMirror } from './remote-mirror.js';
 
@@ -128,7 +130,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
       sessionId: run.task.id,
       timeoutMs: agent.row.timeoutMs ?? callTimeoutMs,
       signal: run.signal,
-      args: adoptedArgs(run),
+      ...argsOf(run),
       ...(dispatched !== undefined && {
         dispatch: {
           workType: `transparent:${storableText(skill, 200)}`,
@@ -145,11 +147,13 @@ function loggedInput({ parts }: Message): Json {
   return isEncrypted(parts) ? { encrypted: true, bytes: encryptedBytes(parts) } : (parts as unknown as Json);
 }
 
-/** Arguments of the call that a task was adopted from. A message to a published agent has no arguments. */
-function adoptedArgs({ agent, task }: Pick<TaskRun, 'agent' | 'task'>): JsonObject | undefined {
+/** Arguments for policies: those of the call that a task was adopted from, else the data of the message. */
+function argsOf({ ctx, agent, task, message }: Pick<TaskRun, 'ctx' | 'agent' | 'task' | 'message'>) {
   const isAdopted = agent.id === (agent.executor as RemoteConfig).agentId;
-  const args = isAdopted ? task.history[0]?.parts[0]?.data : undefined;
-  return isJsonObject(args) ? args : undefined;
+  const adopted = isAdopted ? task.history[0]?.parts[0]?.data : undefined;
+  if (isAdopted) return { args: isJsonObject(adopted) ? adopted : undefined };
+  const { args, unclear } = messageArgs(message);
+  return { args, message: { ...messageFacts(ctx, message), unclear } };
 }
 
 /**

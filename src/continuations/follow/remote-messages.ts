@@ -9,7 +9,7 @@ import type { TaskRun } from '../../tasks/executor.port.js';
 import { PushTokens } from '../push/push-tokens.js';
 import { ContinuationStore } from '../storage/continuation.store.js';
 import { ContinuationUpdates } from './continuation-updates.js';
-import { outward, type RemoteMemo } from './remote-message.js';
+import { outward, type RemoteMemo } from './outward-message.js';
 
 /** Pause before the gateway asks an agent with a broken connection what became of a message. */
 const beforeRepeatMs = 500;

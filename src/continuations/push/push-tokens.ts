@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
@@ -22,7 +22,7 @@ const idBytes = 16;
 @Injectable()
 export class PushTokens {
   /** Valid keys; the first one signs. */
-  private readonly keys: readonly [Buffer, ...Buffer[]];
+  private readonly keys: readonly [KeyObject, ...KeyObject[]];
 
   constructor(
     vault: Vault,

@@ -84,7 +84,7 @@ function isPlainCapability([name, capability]: [string, Json]): boolean {
 }
 
 function isToken(value: Json | undefined): boolean {
-  return typeof value === 'string' || typeof value === 'bigint' || Number.isSafeInteger(value);
+  return typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value);
 }
 
 function claimOf(body: unknown): unknown {

@@ -3,6 +3,7 @@ import { isDatabaseAway } from '../../platform/database/outage.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
+import { stringifyLong } from '../../platform/turns.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
 import {
@@ -13,7 +14,7 @@ import {
   type JsonRpcRequest,
 } from '../../protocol/jsonrpc.js';
 import { relayedMeta } from '../../protocol/mcp/request-meta.js';
-import { serves, type Face } from './face.js';
+import { serves, type ServerDescription } from './server-description.js';
 import { legacyText, type McpResult } from './mcp-result.js';
 import { ServerFeatures, type FeatureList } from '../features/server-features.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
@@ -42,7 +43,7 @@ export interface McpResponse {
 export interface McpExchange {
   readonly ctx: CallContext;
   readonly options: ListOptions;
-  readonly face: Face;
+  readonly description: ServerDescription;
   /** Headers of a request of the 2026-07-28 revision. */
   readonly headers?: Peer['headers'];
   /**
@@ -79,7 +80,7 @@ export class McpDispatch {
   respond(
     exchange: McpExchange,
     request: JsonRpcRequest & { id: JsonRpcId },
-    write: (result: McpResult) => string = legacyText,
+    write: typeof legacyText = legacyText,
   ): Promise<McpResponse> {
     return this.answerWith(exchange, request, async () => {
       const result = await this.result(exchange, request);
@@ -101,26 +102,26 @@ export class McpDispatch {
     } catch (thrown) {
       const { code, message, data } = mcpError(thrown);
       if (data.code === 'internal') this.log.error({ err: thrown, requestId: ctx.requestId }, 'an MCP request failed');
-      const text = JSON.stringify(errorResponse(id, code, message, data as JsonObject));
+      const text = await stringifyLong(errorResponse(id, code, message, data as JsonObject));
       return { text, errorCode: code, ...(isDatabaseAway(thrown) && { status: 503 }) };
     }
   }
 
   /** Returns the result of a request; undefined for an unknown method. Throws RialtoError. */
   async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<McpResult | undefined> {
-    const { options, face } = exchange;
+    const { options, description } = exchange;
     const meta = relayedMeta(params);
     const ctx = meta ? { ...exchange.ctx, meta } : exchange.ctx;
     switch (method) {
       case 'initialize': {
         const protocolVersion = negotiate(isJsonObject(params) ? params.protocolVersion : undefined);
-        const { capabilities, serverInfo, instructions } = face;
+        const { capabilities, serverInfo, instructions } = description;
         return { kind: 'value', value: { protocolVersion, capabilities, serverInfo, instructions } };
       }
       case 'ping':
         return { kind: 'value', value: {} };
     }
-    if (!serves(face, method)) return undefined;
+    if (!serves(description, method)) return undefined;
     const list = lists[method];
     if (list === 'tools')
       return { kind: 'page', list, page: await this.lists.listTools(ctx, options, cursorOf(params)) };

@@ -4,12 +4,13 @@ import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { readText, requireJson } from '../../platform/http/body.js';
 import { whenGone } from '../../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
-import { errorResponse, jsonRpcCodes, parseJson } from '../../protocol/jsonrpc.js';
+import { errorResponse, jsonRpcCodes } from '../../protocol/jsonrpc.js';
 import { eraOf } from './era.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import { LegacySessions } from './legacy-sessions.js';
 import { LegacyMcp } from './mcp-legacy.js';
 import { McpModern } from './mcp-modern.js';
+import { parseLongJson } from '../../platform/turns.js';
 
 /** Serves each request in the era of the protocol that its client speaks. */
 @Injectable()
@@ -33,7 +34,7 @@ export class McpEras {
   ): Promise<void> {
     if (request.method !== 'POST') return this.sessions.serve(exchange, request, response, session);
     requireJson(request);
-    const parsed = parseJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
+    const parsed = await parseLongJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
     if (!parsed.ok)
       return sendError(response, 400, errorResponse(null, jsonRpcCodes.parseError, `Parse error: ${parsed.reason}`));
     const body: unknown = parsed.value;

@@ -13,7 +13,7 @@ import {
   type McpExchange,
   type McpResponse,
 } from './mcp-dispatch.js';
-import { sessionMethodsOf } from './face.js';
+import { sessionMethodsOf } from './server-description.js';
 import { LegacyPeers } from './legacy-peers.js';
 import { McpReply } from './mcp-reply.js';
 import { isRequestId, LegacySessions, refusal } from './legacy-sessions.js';
@@ -113,7 +113,7 @@ export class LegacyMcp {
   ): Promise<McpResponse> {
     const act =
       session &&
-      sessionMethodsOf(exchange.face).includes(request.method) &&
+      sessionMethodsOf(exchange.description).includes(request.method) &&
       this.peers.sessionActOf(exchange, session, request);
     if (act)
       return this.dispatch.answerWith(exchange, request, async () => {

@@ -15,7 +15,8 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { z } from 'zod';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
-import { methodsOf } from './face.js';
+import { withExactIds } from './exact-ids.js';
+import { methodsOf } from './server-description.js';
 import { McpDispatch, type McpExchange, type McpResponse } from './mcp-dispatch.js';
 import { modernText, resultObject } from './mcp-result.js';
 import { McpReply } from './mcp-reply.js';
@@ -103,7 +104,9 @@ export class McpModern {
         relay,
       );
       const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: mayTake(exchange, params) };
-      return this.dispatch.respond(within, { id, method, params }, (result) => modernText(result, exchange.face));
+      return this.dispatch.respond(within, { id, method, params }, (result) =>
+        modernText(result, exchange.description),
+      );
     };
     const token = method === 'tools/call' ? progressToken : undefined;
     const { text, errorCode, status } = await reply.whileWorking(() => withHeartbeat(token, notify, respond));
@@ -159,17 +162,17 @@ export class McpModern {
 
   private newHandler({ ctx: { org, principal }, options: { only } }: McpExchange): DoorHandler {
     const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
-    return { org: org.id, caller: callerOf(principal), only, handler, serve: toNodeHandler(handler) };
+    return { org: org.id, caller: callerOf(principal), only, handler, serve: toNodeHandler(withExactIds(handler)) };
   }
 
   private serverFor({ authInfo }: McpRequestContext): Server {
     const { exchange } = authInfo!.extra as unknown as { exchange: McpExchange };
-    const { serverInfo, capabilities, extensions, instructions } = exchange.face;
+    const { serverInfo, capabilities, extensions, instructions } = exchange.description;
     const server = new Server(serverInfo as unknown as Implementation, {
       capabilities: { ...capabilities, ...(extensions && { extensions: extensions as never }) },
       instructions,
     });
-    for (const method of methodsOf(exchange.face))
+    for (const method of methodsOf(exchange.description))
       server.setRequestHandler(method as 'tools/call', async ({ params }, { mcpReq }) => {
         const given = paramsOf(params, mcpReq);
         const token = method === 'tools/call' ? (given._meta as JsonObject).progressToken : undefined;
@@ -214,8 +217,8 @@ export class McpModern {
 }
 
 /** True when the client takes tasks and the door offers the methods to read them. */
-function mayTake({ face }: McpExchange, params: JsonObject): boolean {
-  return face.extensions !== undefined && takesTasks(params);
+function mayTake({ description }: McpExchange, params: JsonObject): boolean {
+  return description.extensions !== undefined && takesTasks(params);
 }
 
 /** Returns the resources that a stream subscribes to. */

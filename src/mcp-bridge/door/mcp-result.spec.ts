@@ -1,7 +1,7 @@
 import { parseExact } from '../../protocol/exact-integers.js';
 import { legacyText, modernText, resultObject, type McpResult } from './mcp-result.js';
 
-const face = { serverInfo: { name: 'rialto' } };
+const description = { serverInfo: { name: 'rialto' } };
 const gatewayMeta = { 'io.modelcontextprotocol/serverInfo': { name: 'rialto' } };
 const value = (of: object): McpResult => ({ kind: 'value', value: of });
 const page = (nextCursor?: string): McpResult => ({
@@ -9,7 +9,7 @@ const page = (nextCursor?: string): McpResult => ({
   list: 'tools',
   page: { texts: ['{"name":"a","max":12345678901234567890}', '{"name":"b"}'], nextCursor },
 });
-const modern = (result: McpResult): unknown => JSON.parse(modernText(result, face));
+const modern = (result: McpResult): unknown => JSON.parse(modernText(result, description) as string);
 
 describe('the text of a result', () => {
   it('has type and server in the 2026-07-28 revision only', () => {
@@ -20,12 +20,12 @@ describe('the text of a result', () => {
   it('keeps the type that a result has, wherever it stands, and the _meta of a server', () => {
     const asked = { inputRequests: {}, resultType: 'input_required', _meta: { own: 1 } };
     expect(modern(value(asked))).toEqual({ ...asked, _meta: { own: 1, ...gatewayMeta } });
-    expect(modernText(value(asked), face).match(/"resultType"/g)).toHaveLength(1);
+    expect((modernText(value(asked), description) as string).match(/"resultType"/g)).toHaveLength(1);
   });
 
   it('keeps the digits of long integers', () => {
     const result = value(parseExact('{"structuredContent":{"id":12345678901234567890}}') as object);
-    for (const text of [legacyText(result), modernText(result, face), modernText(page(), face)])
+    for (const text of [legacyText(result), modernText(result, description), modernText(page(), description)])
       expect(text).toContain('12345678901234567890');
   });
 

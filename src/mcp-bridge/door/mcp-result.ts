@@ -2,7 +2,8 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { parseExact } from '../../protocol/exact-integers.js';
 import { metaKeys } from '../../protocol/mcp/meta.js';
 import type { Page } from '../tools/list-page.js';
-import type { Face } from './face.js';
+import type { ServerDescription } from './server-description.js';
+import { stringifyLong } from '../../platform/turns.js';
 
 /** Result of a request: an object, or a page of a list with its items as JSON texts. */
 export type McpResult =
@@ -13,18 +14,21 @@ export type McpResult =
 const caching = { ttlMs: 0, cacheScope: 'private' };
 
 /** Returns the JSON text of a result for a client of the 2025 era. */
-export function legacyText(result: McpResult): string {
-  return result.kind === 'value' ? JSON.stringify(result.value) : listText(result, {});
+export function legacyText(result: McpResult): string | Promise<string> {
+  return result.kind === 'value' ? stringifyLong(result.value) : listText(result, {});
 }
 
 /** Returns the JSON text of a result in the 2026-07-28 revision. A result without a type is a complete one. */
-export function modernText(result: McpResult, { serverInfo }: Pick<Face, 'serverInfo'>): string {
+export function modernText(
+  result: McpResult,
+  { serverInfo }: Pick<ServerDescription, 'serverInfo'>,
+): string | Promise<string> {
   const resultType = 'complete';
   const gatewayMeta = { [metaKeys.serverInfo]: serverInfo };
   if (result.kind === 'page') return listText(result, { ...caching, resultType, _meta: gatewayMeta });
   const { _meta, ...rest } = result.value as JsonObject;
   const type = typeof rest.resultType === 'string' ? {} : { resultType };
-  return JSON.stringify({ ...rest, ...type, _meta: { ...(isJsonObject(_meta) && _meta), ...gatewayMeta } });
+  return stringifyLong({ ...rest, ...type, _meta: { ...(isJsonObject(_meta) && _meta), ...gatewayMeta } });
 }
 
 /** Returns a result as an object, for the SDK. */

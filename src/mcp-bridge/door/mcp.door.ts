@@ -5,13 +5,14 @@ import type { DoorRequest, DoorResponse, HotRoute, Target } from '../../platform
 import { limitHeaders, refusalHeaders } from '../../platform/http/limit-headers.js';
 import { isAllowedOrigin, type Reachable } from '../../platform/http/server/origin-check.js';
 import { problemStatus } from '../../platform/http/problem.js';
+import { readRpcId } from '../../platform/http/rpc-id.js';
 import { reachableAt } from '../../policy/auth.service.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import { ContextService } from '../../policy/context.service.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
-import { errorResponse } from '../../protocol/jsonrpc.js';
+import { errorResponse, type JsonRpcId } from '../../protocol/jsonrpc.js';
 import { UpstreamsService } from '../../upstreams/upstreams.service.js';
-import { faceOf, gatewayFace, type Face } from './face.js';
+import { descriptionOf, gatewayDescription, type ServerDescription } from './server-description.js';
 import { McpEras, sendError } from './mcp-eras.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import { ResourceMetadataDoor } from './resource-metadata.door.js';
@@ -28,7 +29,7 @@ export class McpDoor {
   private readonly reachable: Reachable;
 
   constructor(
-    @Inject(SETTINGS) settings: Settings,
+    @Inject(SETTINGS) private readonly settings: Settings,
     private readonly contexts: ContextService,
     private readonly eras: McpEras,
     private readonly upstreams: UpstreamsService,
@@ -76,26 +77,37 @@ export class McpDoor {
     target: Target,
     { sessionId: session, id: only }: Partial<Record<string, string>>,
   ): Promise<void> {
+    // The refusal of an unknown caller keeps the id null, because its body is not read.
+    let id: JsonRpcId = null;
     try {
       if (!isAllowedOrigin(request.headers, this.reachable))
         throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
       const ctx = { ...(await this.contexts.openContext(request, 'mcp')), tellLimit: limitHeaders(response) };
-      const options = { ...listOptions(target.query), ...(only !== undefined && { only }) };
-      const exchange: McpExchange = { ctx, options, face: await this.faceFor(ctx, only) };
+      const exchange = await this.exchangeFor(ctx, target.query, only).catch(async (error: unknown) => {
+        id = await readRpcId(request, this.settings.RIALTO_MAX_BODY_BYTES);
+        throw error;
+      });
       await this.eras.serve(exchange, request, response, session);
     } catch (error) {
-      sendRefusal(request, response, RialtoError.from(error), this.metadata.challenge(target.path.replace(/\/$/, '')));
+      const challenge = this.metadata.challenge(target.path.replace(/\/$/, ''));
+      sendRefusal(request, response, RialtoError.from(error), { id, challenge });
     }
   }
 
+  /** Reads the URL of a request. Throws `invalid_params`, and `not_found` as `descriptionFor` does. */
+  private async exchangeFor(ctx: CallContext, query: URLSearchParams, only: string | undefined): Promise<McpExchange> {
+    const options = { ...listOptions(query), ...(only !== undefined && { only }) };
+    return { ctx, options, description: await this.descriptionFor(ctx, only) };
+  }
+
   /** Returns the self-description of the door. Throws `not_found` for a server that the caller may not see. */
-  private async faceFor(ctx: CallContext, only: string | undefined): Promise<Face> {
-    if (only === undefined) return gatewayFace;
+  private async descriptionFor(ctx: CallContext, only: string | undefined): Promise<ServerDescription> {
+    if (only === undefined) return gatewayDescription;
     const { servers } = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
     const server = servers.find(({ row }) => row.serverId === only);
     if (!server || !(await this.upstreams.mayDiscover(ctx, only)))
       throw new RialtoError('not_found', { message: 'no such MCP server' });
-    return faceOf(server);
+    return descriptionOf(server);
   }
 }
 
@@ -137,12 +149,17 @@ function sessionOf(path: string): Record<string, string> | undefined {
  * Ends a request that did not reach the protocol: sends an HTTP status, and a JSON-RPC error for clients that read the
  * body.
  */
-function sendRefusal(request: DoorRequest, response: DoorResponse, error: RialtoError, challenge: string): void {
+function sendRefusal(
+  request: DoorRequest,
+  response: DoorResponse,
+  error: RialtoError,
+  { id, challenge }: { readonly id: JsonRpcId; readonly challenge: string },
+): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const { message, data } = mcpError(error);
   const status = problemStatus[error.code];
   if (status === 401) response.setHeader('WWW-Authenticate', challenge);
   for (const [name, value] of Object.entries(refusalHeaders(data))) response.setHeader(name, value);
   const code = errorCodes[error.code].public && status < 500 && status !== 400 ? -32_000 : mcpError(error).code;
-  sendError(response, status, errorResponse(null, code, message, { ...data, requestId: request.requestId }));
+  sendError(response, status, errorResponse(id, code, message, { ...data, requestId: request.requestId }));
 }

@@ -24,7 +24,7 @@ import {
 import { LlmTools, type LlmTool } from './llm-tools.js';
 import { ModelClient } from './model-client.js';
 import { TextChunks } from './text-chunks.js';
-import { callerLost, outcomeUnknown, turnOf, working } from './turn.js';
+import { callerLost, outcomeUnknown, requireCleartext, turnOf, working } from './turn.js';
 
 /** Tolerance in milliseconds: when two timers are due at the same moment, either may fire first. */
 const timerSlackMs = 50;
@@ -64,6 +64,7 @@ export class LlmExecutor implements TaskExecutor {
   ) {}
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
+    requireCleartext(run);
     yield stepReport('turn_started');
     const memo = (run.task.memo ?? {}) as LlmMemo;
     const number = turnOf(run);

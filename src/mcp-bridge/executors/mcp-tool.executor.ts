@@ -18,7 +18,17 @@ import { argumentsIn } from './message-arguments.js';
 import { progressOf } from './progress-update.js';
 import { partsOf, textOfResult } from './result-parts.js';
 import { answersIn, answersTo, asking, askingAll, questionIn, type AskedByTool } from './tool-question.js';
-import { asFailure, callerLost, isUnanswered, mayRepeat, outcomeUnknown, skillOf, turnOf, working } from './turn.js';
+import {
+  asFailure,
+  callerLost,
+  isUnanswered,
+  mayRepeat,
+  outcomeUnknown,
+  requireCleartext,
+  skillOf,
+  turnOf,
+  working,
+} from './turn.js';
 import { whileWorking } from './while-working.js';
 
 type McpToolConfig = Extract<ExecutorConfig, { kind: 'mcp-tool' }>;
@@ -61,6 +71,7 @@ export class McpToolExecutor implements TaskExecutor {
   ) {}
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
+    requireCleartext(run);
     if (run.task.state === 'TASK_STATE_SUBMITTED') yield working;
     const turn = turnOf(run);
     const { asked, called } = (run.task.memo ?? {}) as Memo;
@@ -146,7 +157,9 @@ export class McpToolExecutor implements TaskExecutor {
     const { serverId } = run.agent.executor as McpToolConfig;
     const ctx = { ...run.ctx, signal: run.signal, peer: peerOf(run, answers, tell) };
     try {
-      return await this.calls.callTool(ctx, { target, canonical: upstreamName(serverId, tool), serverId, args, tasks });
+      const attemptKey = `${run.task.id}-${turnOf(run)}`;
+      const canonical = upstreamName(serverId, tool);
+      return await this.calls.callTool(ctx, { target, canonical, serverId, args, tasks, attemptKey });
     } catch (thrown) {
       const error = asFailure(thrown);
       if (target && isUnanswered(error) && !mayRepeat(target.tool) && !run.signal.aborted)

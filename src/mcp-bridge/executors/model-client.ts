@@ -4,8 +4,10 @@ import { systemClock } from '../../kernel/clock.js';
 import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { trimEnd } from '../../kernel/text.js';
+import { ByteCollector } from '../../platform/byte-collector.js';
 import { SafeFetch, type SafeStream } from '../../platform/http/outbound/safe-fetch.js';
-import { credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
+import { withReason } from '../../platform/http/outbound/unreachable.js';
+import { credentialsOf, CredentialRemover } from '../../platform/secrets/credential-remover.js';
 import type { Secret } from '../../platform/secrets/vault.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { completionOf, CompletionReader, type Completion } from '../../protocol/chat/completion.js';
@@ -19,7 +21,7 @@ const maxBytes = 16_777_216;
 const maxRefusal = 65_536;
 
 const texts = {
-  remote_transport: 'the model server could not be reached, or broke off the connection',
+  remote_transport: 'the model server sent no complete answer',
   remote_timeout: 'the model server did not answer in time',
   remote_invalid_response: 'the answer of the model server could not be read',
   url_not_allowed: 'the address of the model server may not be called',
@@ -55,15 +57,15 @@ export class ModelClient {
     const { secret: key, url } = await this.secrets.secretsOf(call.agent.id);
     if (url === undefined) throw new RialtoError('internal', { message: 'the agent has no address of a model server' });
     const endpoint = endpointOf(url);
-    const saidBack = new SaidBack([...(key ? [key.reveal()] : []), ...credentialsOf(endpoint)]);
+    const remover = new CredentialRemover([...(key ? [key.reveal()] : []), ...credentialsOf(endpoint)]);
     let { request } = call;
     for (let attempt = 1; ;) {
       const answer = await this.postRequest(call, request, { endpoint, key }).catch((error: unknown) =>
         withCallerText(error),
       );
       if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300)
-        return yield* withoutSaidBack(readAnswer(answer), saidBack);
-      const { status, refusalText } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
+        return yield* withoutCredentials(readAnswer(answer), remover);
+      const { status, refusalText } = answer instanceof RialtoError ? {} : await this.refused(call, answer, remover);
       const reduced = status === undefined ? undefined : lessDemanding(request, status, refusalText ?? '');
       if (reduced) {
         request = reduced;
@@ -100,9 +102,9 @@ export class ModelClient {
     });
   }
 
-  private async refused({ agent }: ModelCall, answer: SafeStream, saidBack: SaidBack) {
+  private async refused({ agent }: ModelCall, answer: SafeStream, remover: CredentialRemover) {
     const { status } = answer;
-    const refusalText = saidBack.clean(await readBody(answer, maxRefusal).catch(() => ''));
+    const refusalText = remover.clean(await readBody(answer, maxRefusal).catch(() => ''));
     // Servers quote parts of a key that they do not know.
     const shown = status === 401 || status === 403 ? {} : { said: refusalText.slice(0, 500) };
     this.log.warn({ agent: agent.name, status, ...shown }, 'a model server refused a request');
@@ -111,17 +113,17 @@ export class ModelClient {
 }
 
 /** Removes credentials from the text, because a model may quote the request. */
-async function* withoutSaidBack(
+async function* withoutCredentials(
   speech: AsyncGenerator<string, Completion>,
-  saidBack: SaidBack,
+  remover: CredentialRemover,
 ): AsyncGenerator<string, Completion> {
-  const pieces = saidBack.pieces();
+  const pieces = remover.pieces();
   try {
     for (;;) {
       const { value, done } = await speech.next();
       const text = done ? pieces.end() : pieces.push(value);
       if (text !== '') yield text;
-      if (done) return saidBack.clean(value);
+      if (done) return remover.clean(value);
     }
   } finally {
     await speech.return(undefined as never); // a reader that stops early closes the connection
@@ -164,15 +166,14 @@ function parseAnswer(text: string) {
 }
 
 async function readBody({ body }: SafeStream, limit: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const collector = new ByteCollector();
   for await (const chunk of body) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size > limit) break;
+    collector.add(chunk);
+    if (collector.isShredded) throw new RialtoError('remote_invalid_response');
+    if (collector.size > limit) break;
   }
   body.destroy();
-  return Buffer.concat(chunks).toString('utf8').slice(0, limit);
+  return collector.bytes.toString('utf8').slice(0, limit);
 }
 
 /** Returns the URL for chat completions; keeps the query, because some servers have their version in it. */
@@ -183,14 +184,17 @@ function endpointOf(url: string): string {
 }
 
 /**
- * Returns a failure with a text for the caller of the agent, without address and cause; an error with a text of its
- * own keeps it.
+ * Returns a failure with a text for the caller of the agent, with the reason but without the address; an error with a
+ * text of its own keeps it.
  */
 function withCallerText(error: unknown): RialtoError {
   const known = RialtoError.from(error);
   const hasOwnText = known.message !== errorCodes[known.code].title && known.code !== 'url_not_allowed';
   if (!(known.code in texts) || hasOwnText) return known;
-  return new RialtoError(known.code, { message: texts[known.code as keyof typeof texts], cause: error });
+  return new RialtoError(known.code, {
+    message: withReason(texts[known.code as keyof typeof texts], error),
+    cause: error,
+  });
 }
 
 function modelRefusal(status: number): RialtoError {

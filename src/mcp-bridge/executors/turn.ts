@@ -1,6 +1,8 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
+import { isEncrypted } from '../../protocol/a2a/encrypted-parts.js';
+import { encrypted } from '../../protocol/a2a/media-types.js';
 import { dispatchedSkill } from '../../registry/own-routing.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 
@@ -15,6 +17,14 @@ export function turnOf({ task, message }: Pick<TaskRun, 'task' | 'message'>): nu
 export function skillOf({ task, message }: Pick<TaskRun, 'task' | 'message'>): string | undefined {
   const skillId = message.metadata?.skillId;
   return typeof skillId === 'string' ? skillId : dispatchedSkill(task.metadata);
+}
+
+/**
+ * Throws `content_type_not_supported` for an encrypted message: the executor changed after the gateway accepted it.
+ */
+export function requireCleartext({ message }: Pick<TaskRun, 'message'>): void {
+  if (isEncrypted(message.parts))
+    throw new RialtoError('content_type_not_supported', { message: `this agent does not take ${encrypted}` });
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Part } from '../../protocol/a2a/model.js';
 import { decodeBridgeReply, toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { dialects } from '../../protocol/a2a/dialects.js';
 import { failedStates, interruptedStates, terminalStates, wordOf, type TaskState } from '../../protocol/a2a/states.js';
-import { containsUnstorable, unstorable } from '../../protocol/jsonrpc.js';
+import { containsUnstorable, parseJson, unstorable } from '../../protocol/jsonrpc.js';
 import { declaresTasks } from '../../protocol/mcp/server-task.js';
 import { toolResult, type ToolResult } from '../../protocol/mcp/tool-result.js';
 import { failureOf, taskView, wordsOf, type StoredTask } from '../../tasks/task.types.js';
@@ -105,7 +105,7 @@ export function adoptedResult(task: StoredTask): ToolResult {
   const operation = { name: 'GetTask', params: { id: taskId } } as const;
   const result = dialects['1.0'].encodeResult(operation, taskView(task, { historyLength: 0 }));
   const envelope = JSON.stringify({ jsonrpc: '2.0', id: 0, result });
-  return toolResult(toolOutput(decodeBridgeReply(envelope, { status: 200, requestId: 0 })));
+  return toolResult(toolOutput(decodeBridgeReply(parseJson(envelope), { status: 200, requestId: 0 })));
 }
 
 /** Returns the same for a task of an MCP server, with its result unchanged. */

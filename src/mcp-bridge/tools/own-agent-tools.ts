@@ -137,8 +137,9 @@ export function taskResult({ id, contextId = '', status, artifacts = [] }: Task)
   const state = wordOf(status.state);
   const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));
   const failed = ['failed', 'rejected', 'canceled'].includes(state);
-  const goesOn = interruptedStates.has(status.state) || state === 'working' || state === 'submitted';
-  const hint = goesOn ? `\n\n(${state}; taskId ${id})` : '';
+  const isRunning = state === 'working' || state === 'submitted';
+  const advice = isRunning ? '. Ask again with the tool task_status and this taskId.' : '';
+  const hint = isRunning || interruptedStates.has(status.state) ? `\n\n(${state}; taskId ${id})${advice}` : '';
   return {
     content: [{ type: 'text', text: `${text || state}${hint}` }],
     structuredContent: { taskId: id, contextId, state, text, ...(data.length > 0 && { data }) },

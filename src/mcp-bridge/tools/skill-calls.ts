@@ -51,7 +51,8 @@ export class SkillCalls {
    * a denied name does not reveal whether the tool exists (decisions: MCP).
    */
   refuseUnknown(ctx: CallContext, { name, args }: ToolCall): Promise<never> {
-    return this.verbs.around(invocation(ctx, name, undefined, args), () => Promise.reject(unknownTool(name)));
+    const refuse = () => Promise.reject(unknownTool(name));
+    return this.verbs.around({ ...invocation(ctx, name, undefined, args), check: refuse }, refuse);
   }
 
   /**
@@ -67,8 +68,11 @@ export class SkillCalls {
     const refused = new RialtoError('invalid_params', { message: 'the arguments break the input schema', violations });
     try {
       const names = { legacyAlias: entry.alias, calledAs: name };
-      const act = { ...invocation(ctx, entry.canonical, entry, args), ...names };
-      return await this.verbs.around(act, () => Promise.reject(refused));
+      const refuse = () => Promise.reject(refused);
+      return await this.verbs.around(
+        { ...invocation(ctx, entry.canonical, entry, args), ...names, check: refuse },
+        refuse,
+      );
     } catch (error) {
       if (error === refused) return invalidArguments(violations);
       throw asCalled(error, name);

@@ -6,6 +6,7 @@ import { systemClock } from '../../kernel/clock.js';
 import type { VerbBus } from '../../kernel/verb-bus.js';
 import { decodeBridgeReply, encodeBridgeCall, toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { takesText } from '../../protocol/a2a/remote/skill-input.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
 import { canonicalName, safeAlias, slugOf } from '../../protocol/mcp/tool-names.js';
 import { compileToolSchema, listedSchema } from '../../protocol/mcp/schema/tool-schema.js';
@@ -169,7 +170,7 @@ async function send(
   const { status, bodyText } = await runWithin(timeoutMs, (signal) =>
     fetcher(url, { method: 'POST', headers: { ...headers }, body, signal }),
   );
-  return toolOutput(decodeBridgeReply(bodyText, { status, requestId: idOf(bodyText, requestId) }));
+  return toolOutput(decodeBridgeReply(parseJson(bodyText), { status, requestId: idOf(bodyText, requestId) }));
 }
 
 /**

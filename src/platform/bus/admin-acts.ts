@@ -25,6 +25,11 @@ export class AdminActs {
     return this.prepareAndWrite(ctx, verb, args, () => Promise.resolve(), work);
   }
 
+  /** Like `write`, for work without a transaction: it only reads, or its effect is not in the database. */
+  record<Result>(ctx: CallContext, verb: string, args: JsonObject, work: () => Promise<Result>): Promise<Result> {
+    return this.prepareAndWrite(ctx, verb, args, work, (_tx, result) => Promise.resolve(result));
+  }
+
   /**
    * Like `write`, with a first step outside the transaction for slow work, such as fetching a card or compiling a
    * policy.

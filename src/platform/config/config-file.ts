@@ -83,6 +83,7 @@ const published = z.strictObject({
   executor: executor.optional(),
   apiKeyEnv: variable.optional(),
   publishToCard: z.boolean().optional(),
+  a2a_enabled: z.boolean().optional(),
   a2a_accept_cleartext: z.boolean().optional(),
   streaming: z.boolean().optional(),
   pushNotifications: z.boolean().optional(),

@@ -36,7 +36,7 @@ export const environment = {
   GRPC_PORT: setting(port.optional(), 'off', 'port of the A2A gRPC services, named on cards; 0 takes a free one'),
   RIALTO_PUBLIC_URL: setting(
     httpUrl,
-    'the listening address',
+    'the listening address, with `127.0.0.1` for `0.0.0.0`',
     'base URL that cards, webhooks and client snippets name',
   ),
   RIALTO_ROLE: setting(

@@ -1,10 +1,11 @@
 /** Returns the most similar name: the one with the fewest changes of letters (Levenshtein). */
 export function nearestOf(names: readonly string[], name: string): string {
-  const typed = name.toUpperCase();
-  return names.reduce((best, known) => (distance(typed, known) < distance(typed, best) ? known : best));
+  return names.reduce((best, known) => (changesBetween(known, name) < changesBetween(best, name) ? known : best));
 }
 
-function distance(a: string, b: string): number {
+/** Returns how many letters differ between two names. Capital and small letters are equal. */
+export function changesBetween(one: string, other: string): number {
+  const [a, b] = [one.toUpperCase(), other.toUpperCase()];
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];

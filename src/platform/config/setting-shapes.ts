@@ -74,8 +74,10 @@ export function setting<Schema extends z.ZodType>(schema: Schema, fallback: stri
 /** Describes the problem of a value for readers who do not know the schema library. */
 export function readableProblem(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
-  if (issue.code === 'too_small') return `must be at least ${issue.minimum}`;
-  if (issue.code === 'too_big') return `must be at most ${issue.maximum}`;
+  const what = 'origin' in issue && issue.origin === 'string' ? 'must have' : 'must be';
+  const unit = what === 'must have' ? ' characters' : '';
+  if (issue.code === 'too_small') return `${what} at least ${issue.minimum}${unit}`;
+  if (issue.code === 'too_big') return `${what} at most ${issue.maximum}${unit}`;
   const wholeNumber = issue.code === 'invalid_type' && /^(?:int|number)$/.test(issue.expected);
   return wholeNumber ? 'must be a whole number' : issue.message;
 }

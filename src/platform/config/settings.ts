@@ -62,7 +62,7 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
   }
   if (production) problems.push(...weakSecrets(values));
   if (production && values.RIALTO_DEV_ANONYMOUS) problems.push('RIALTO_DEV_ANONYMOUS is refused in production');
-  if (production && !values.DATABASE_URL)
+  if (production && !values.DATABASE_URL && !problems.some((problem) => problem.startsWith('DATABASE_URL')))
     problems.push('DATABASE_URL is required in production; the embedded database is for development');
   const keyName = values.RIALTO_API_KEY_ENV ?? configFile.apiKeyEnv;
   const legacyBearer = keyName === undefined ? undefined : staticBearer(keyName, env, problems);

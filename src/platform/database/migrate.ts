@@ -2,7 +2,7 @@ import { PoolClient } from './pool-client.js';
 import { positional } from './sql.js';
 import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations as runQueueMigrations } from 'bullmq';
 import pg from 'pg';
-import { parseExact } from '../../protocol/exact-integers.js';
+import { readJson } from './long-json.js';
 import { DataSource, type EntityTarget, type ObjectLiteral } from 'typeorm';
 import { CreateGateway1763769600000 } from '../../../migrations/1763769600000-CreateGateway.js';
 import { CreatePublishedAgents1763856000000 } from '../../../migrations/1763856000000-CreatePublishedAgents.js';
@@ -42,6 +42,7 @@ import { KeepTaskReports1763859250000 } from '../../../migrations/1763859250000-
 import { RefuseEarlierSealers1763859400000 } from '../../../migrations/1763859400000-RefuseEarlierSealers.js';
 import { SealPersonalFacts1763859300000 } from '../../../migrations/1763859300000-SealPersonalFacts.js';
 import { StampCheckpoints1763859500000 } from '../../../migrations/1763859500000-StampCheckpoints.js';
+import { KeepAttemptsOfApprovals1763859600000 } from '../../../migrations/1763859600000-KeepAttemptsOfApprovals.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Settings } from '../config/settings.js';
 import { PatientPool } from '../library-internals/patient-pool.js';
@@ -86,6 +87,7 @@ export const migrations = [
   SealPersonalFacts1763859300000,
   RefuseEarlierSealers1763859400000,
   StampCheckpoints1763859500000,
+  KeepAttemptsOfApprovals1763859600000,
 ];
 
 /** Advisory lock that serializes the migrations of processes that start at the same time. */
@@ -95,9 +97,9 @@ const poolSize = 10;
 
 const jsonTypes = new Set<number>([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
 
-/** Parses JSON columns so that large integers keep all their digits. */
+/** Returns the parser of a column. */
 function getTypeParser(type: number, format?: 'text' | 'binary'): unknown {
-  return jsonTypes.has(type) && format !== 'binary' ? parseExact : pg.types.getTypeParser(type, format);
+  return jsonTypes.has(type) && format !== 'binary' ? readJson : pg.types.getTypeParser(type, format);
 }
 
 /** Makes the data source of the application and of the migration command. */

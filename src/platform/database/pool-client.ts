@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { breakWhenReady, onServerError } from '../library-internals/pg-connection.js';
 import { checkConnections } from './connection-check.js';
+import { LongJson, parseLongColumns } from './long-json.js';
 
 /** SQLSTATE 25006: a write on a read-only server, such as a standby that was the primary. */
 const readOnly = '25006';
@@ -15,6 +16,8 @@ export class PoolClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
     this.on('error', () => undefined);
+    const query = this.query.bind(this) as Query;
+    replaceQuery(this, (...args) => withLongColumns(query, args));
     onServerError(this, (code) => {
       if (code !== readOnly) return;
       checkConnections();
@@ -23,7 +26,9 @@ export class PoolClient extends pg.Client {
   }
 }
 
-type Query = (first: unknown, ...rest: unknown[]) => unknown;
+type Query = (...args: unknown[]) => unknown;
+type Rows = pg.QueryResult<Record<string, unknown>>;
+type Callback = (error?: Error, result?: Rows | Rows[]) => void;
 
 /**
  * A client that sends statements without names: behind a pooler each transaction may run in another server process,
@@ -34,8 +39,32 @@ export class NamelessClient extends PoolClient {
     super(config);
     const query = this.query.bind(this) as Query;
     const nameless: Query = (first, ...rest) => query(isNamed(first) ? { ...first, name: undefined } : first, ...rest);
-    Object.defineProperty(this, 'query', { value: nameless });
+    replaceQuery(this, nameless);
   }
+}
+
+function replaceQuery(client: pg.Client, query: Query): void {
+  Object.defineProperty(client, 'query', { value: query, configurable: true });
+}
+
+/** Runs a query, and parses the long JSON in its rows before its caller gets them. */
+function withLongColumns(query: Query, args: unknown[]): unknown {
+  const before = LongJson.count;
+  // A query of several statements has several results.
+  const parsed = async (result: Rows | Rows[]): Promise<Rows | Rows[]> => {
+    for (const { rows } of [result].flat()) await parseLongColumns(rows);
+    return result;
+  };
+  if (typeof args.at(-1) !== 'function')
+    return (query(...args) as Promise<Rows | Rows[]>).then((result) =>
+      LongJson.count === before ? result : parsed(result),
+    );
+  const callback = args.at(-1) as Callback;
+  const withCallback: Callback = (error, result) => {
+    if (!result || LongJson.count === before) callback(error, result);
+    else parsed(result).then((done) => callback(undefined, done), callback);
+  };
+  return query(...args.slice(0, -1), withCallback);
 }
 
 function isNamed(query: unknown): query is { name: string } {

@@ -1,13 +1,17 @@
 import type { NextFunction } from 'express';
 import { RialtoError } from '../../kernel/errors.js';
-import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
+import { containsUnstorable } from '../../protocol/jsonrpc.js';
 import type { DoorRequest, DoorResponse } from './http.types.js';
 import { sendProblem } from './problem.js';
+import { ByteCollector } from '../byte-collector.js';
+import { parseLongJson } from '../turns.js';
 
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 /** How long the gateway reads the rest of a body that is too large. */
 const restMs = 10_000;
+/** How long a client may read the refusal of a body that the gateway does not read on. */
+const refusalMs = 1_000;
 
 /** Throws `unsupported_media_type` unless the body is declared as JSON in UTF-8. */
 export function requireJson(request: DoorRequest): void {
@@ -22,26 +26,25 @@ export function requireJson(request: DoorRequest): void {
 }
 
 /**
- * Reads the whole body as text. Throws `too_large` as soon as the limit is exceeded, `canceled` when the client
- * disconnects.
+ * Reads the whole body as text. Throws `too_large` as soon as the limit is exceeded, `invalid_params` for very many
+ * tiny chunks, `canceled` when the client disconnects.
  */
 export function readText(request: DoorRequest, maxBytes: number): Promise<string> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(request, maxBytes));
   if (request.destroyed) return Promise.reject(new RialtoError('canceled'));
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const body = new ByteCollector();
+    const refuse = (refusal: (request: DoorRequest, maxBytes: number) => RialtoError): void => {
+      body.clear();
+      request.removeAllListeners('data');
+      reject(refusal(request, maxBytes));
+    };
     request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) {
-        chunks.length = 0;
-        request.removeAllListeners('data');
-        reject(tooLarge(request, maxBytes));
-      } else chunks.push(chunk);
+      if (body.size + chunk.length > maxBytes) return refuse(tooLarge);
+      body.add(chunk);
+      if (body.isShredded) refuse(shredded);
     });
-    request.once('end', () =>
-      resolve(chunks.length === 1 ? chunks[0]!.toString('utf8') : Buffer.concat(chunks).toString('utf8')),
-    );
+    request.once('end', () => resolve(body.bytes.toString('utf8')));
     request.once('error', (cause) => reject(new RialtoError('canceled', { cause })));
     // Every request emits `close`. An error captures a stack, so it is created only for a body that did not end.
     request.once('close', () => request.readableEnded || reject(new RialtoError('canceled')));
@@ -57,6 +60,15 @@ function tooLarge(request: DoorRequest, maxBytes: number): RialtoError {
   const late = setTimeout(() => request.destroy(), restMs).unref();
   request.once('close', () => clearTimeout(late));
   return new RialtoError('too_large', { message: `the body is larger than ${maxBytes} bytes`, data: { maxBytes } });
+}
+
+/** Stops to read, because each chunk takes processor time even when it is dropped, and ends the connection. */
+function shredded(request: DoorRequest): RialtoError {
+  request.pause();
+  // A paused request alone would still buffer 64 KiB, which are 65,536 chunks.
+  setImmediate(() => request.socket.pause());
+  setTimeout(() => request.destroy(), refusalMs).unref();
+  return new RialtoError('invalid_params', { message: 'the body has too many tiny chunks; send larger chunks' });
 }
 
 /**
@@ -86,7 +98,7 @@ function hasBody(request: DoorRequest): boolean {
 
 async function readJson(request: DoorRequest, maxBytes: number): Promise<unknown> {
   requireJson(request);
-  const parsed = parseJson(await readText(request, maxBytes));
+  const parsed = await parseLongJson(await readText(request, maxBytes));
   if (!parsed.ok) throw new RialtoError('invalid_params', { message: parsed.reason });
   if (containsUnstorable(parsed.value))
     throw new RialtoError('invalid_params', { message: 'text must not contain NUL characters or lone surrogates' });

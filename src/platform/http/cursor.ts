@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import { Vault } from '../secrets/vault.js';
@@ -7,7 +7,7 @@ import { Vault } from '../secrets/vault.js';
 @Injectable()
 export class Cursors {
   /** The first key signs; all keys verify. */
-  private readonly keys: readonly [Buffer, ...Buffer[]];
+  private readonly keys: readonly [KeyObject, ...KeyObject[]];
 
   constructor(vault: Vault) {
     this.keys = vault.deriveAll('cursor');

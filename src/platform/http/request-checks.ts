@@ -1,3 +1,4 @@
+import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
 import type { NextFunction } from 'express';
 import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest, DoorResponse } from './http.types.js';
@@ -46,15 +47,28 @@ interface Issue {
 
 const maxViolations = 50;
 
-/** The error of the validation pipe: each issue with its field. */
-export function invalidBody(issues: readonly Issue[]): RialtoError {
+/**
+ * The error of a value that its schema refuses: each issue with its field.
+ * @param whole name of the value, for an issue that has no field.
+ */
+export function invalidBody(issues: readonly Issue[], whole = 'body'): RialtoError {
   const violations = issues.slice(0, maxViolations).map(({ message, path }) => ({
     field: (path ?? []).map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.'),
     description: message.replace(/^Invalid input: expected .+, received undefined$/, 'is required'),
   }));
   const [first] = violations;
   return new RialtoError('invalid_params', {
-    message: first && `${first.field || 'body'}: ${first.description}`.slice(0, 500),
+    message: first && `${first.field || whole}: ${first.description}`.slice(0, 500),
     violations,
   });
+}
+
+/** Validates bodies, queries and parameters by their schemas. */
+export class ValidationBySchema implements PipeTransform {
+  async transform(value: unknown, { schema, type, data = type }: ArgumentMetadata): Promise<unknown> {
+    if (!schema || type === 'custom') return value;
+    const result = await schema['~standard'].validate(value);
+    if (result.issues) throw invalidBody(result.issues, data);
+    return result.value;
+  }
 }

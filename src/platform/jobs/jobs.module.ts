@@ -89,7 +89,13 @@ export class JobsModule implements OnApplicationBootstrap, OnModuleDestroy, Befo
   /** Runs before the other shutdown hooks: no more jobs are taken. */
   onModuleDestroy(): void {
     this.trouble.expect();
-    this.closed ??= Promise.all([this.sweeping.close(), this.host?.close()]);
+    this.closed ??= this.close();
+  }
+
+  private async close(): Promise<void> {
+    this.sweeping.stopTimers();
+    await this.host?.close();
+    await this.sweeping.close();
   }
 
   /**

@@ -32,6 +32,12 @@ export class QueueState {
     return waiting !== undefined && waiting > 0 && !(await this.isHeld(name));
   }
 
+  /** Milliseconds until the next job of a scheduler is due; undefined when the queue knows none, or does not answer. */
+  async nextDueMs(name: JobName, scheduler: string): Promise<number | undefined> {
+    const known = await this.query(name, (queue) => queue.getJobScheduler(scheduler));
+    return known?.next === undefined ? undefined : known.next - systemClock.now();
+  }
+
   private query<Value>(name: JobName, question: (queue: Queue) => Promise<Value>): Promise<Value | undefined> {
     const late = new Promise<undefined>((resolve) => setTimeout(resolve, answerTimeoutMs, undefined).unref());
     return Promise.race([question(this.queues.get(name)!).catch(() => undefined), late]);

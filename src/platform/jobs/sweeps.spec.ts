@@ -1,8 +1,13 @@
+import type { DiscoveryService } from '@nestjs/core';
 import type { Queue } from 'bullmq';
+import type { Settings } from '../config/settings.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { Sweeper } from './handles-job.decorator.js';
+import { JobsModule } from './jobs.module.js';
 import type { QueueState } from './queue-state.js';
+import type { QueueTrouble } from './queue-trouble.js';
 import { Sweeping } from './sweeps.js';
+import type { WorkerHost } from './worker-host.js';
 
 describe('the sweeps of a process', () => {
   const swept: string[] = [];
@@ -10,6 +15,8 @@ describe('the sweeps of a process', () => {
   const earlier: string[] = [];
   const removed: string[] = [];
   const warn = jest.fn();
+  /** When the next job of the schedule is due, in milliseconds from now. */
+  let next: number | undefined;
   const queue = {
     upsertJobScheduler: (id: string) => Promise.resolve(void scheduled.push(id)),
     getJobSchedulers: () => Promise.resolve([...scheduled, ...earlier].map((key) => ({ key }))),
@@ -33,7 +40,9 @@ describe('the sweeps of a process', () => {
     for (const list of [swept, scheduled, earlier, removed]) list.length = 0;
     warn.mockReset();
     isHeld.mockClear();
-    sweeping = new Sweeping(queue as unknown as Queue, { isHeld } as unknown as QueueState, log);
+    next = undefined;
+    const state = { isHeld, nextDueMs: () => Promise.resolve(next) };
+    sweeping = new Sweeping(queue as unknown as Queue, state as unknown as QueueState, log);
   });
 
   afterEach(() => sweeping.close());
@@ -88,6 +97,21 @@ describe('the sweeps of a process', () => {
     expect(swept).toEqual(['a', 'b', 'c', 'd']);
   });
 
+  it('run for a job that the worker takes while the process stops', async () => {
+    await start(sweeper('tasks', 60_000), sweeper('cards', 60_000));
+    const host = { close: () => sweeping.handle({ sweeper: 'every 60000 ms' }, { scheduledAt: 1 }) };
+    const jobsModule = new JobsModule(
+      { RIALTO_ROLE: 'all' } as Settings,
+      host as unknown as WorkerHost,
+      {} as DiscoveryService,
+      sweeping,
+      { expect: () => undefined } as unknown as QueueTrouble,
+    );
+    jobsModule.onModuleDestroy();
+    await jobsModule.beforeApplicationShutdown();
+    expect(swept).toEqual(['tasks', 'cards']);
+  });
+
   it('all run when one fails: the job fails with the first error, and the others are logged', async () => {
     await start(
       sweeper('tasks', 60_000, new Error('one')),
@@ -100,5 +124,62 @@ describe('the sweeps of a process', () => {
     expect(warn.mock.calls).toEqual([
       [{ err: expect.objectContaining({ message: 'other' }), sweeper: 'cards' }, 'a sweep failed'],
     ]);
+  });
+
+  describe('that the queue does not start', () => {
+    const queueLate = async (ms: number) => {
+      await jest.advanceTimersByTimeAsync(ms);
+      return swept.splice(0);
+    };
+
+    beforeEach(async () => {
+      jest.useFakeTimers();
+      sweeping.startSweeps(new Map([sweeper('tasks', 1_000)]));
+      await queueLate(700);
+      scheduled.length = 0;
+      await sweeping.handle({ sweeper: 'every 1000 ms' }, { scheduledAt: 1_000 });
+      swept.length = 0;
+    });
+    afterEach(() => jest.useRealTimers());
+
+    it.each([
+      ['is overdue', -500],
+      ['is unknown', undefined],
+    ])('run one and a half intervals after the start before, and so on, when the next job %s', async (_, due) => {
+      next = due;
+      expect(await queueLate(1_499)).toEqual([]);
+      expect(await queueLate(1)).toEqual(['tasks']);
+      expect(await queueLate(1_499)).toEqual([]);
+      expect(await queueLate(1)).toEqual(['tasks']);
+    });
+
+    it('run after three intervals while other processes take the jobs', async () => {
+      next = 600;
+      expect(await queueLate(2_999)).toEqual([]);
+      expect(await queueLate(1)).toEqual(['tasks']);
+      await queueLate(1_500);
+      await sweeping.handle({ sweeper: 'every 1000 ms' }, { scheduledAt: 1_000 });
+      swept.length = 0;
+      expect(await queueLate(2_999)).toEqual([]);
+    });
+
+    it('do not run while an operator has paused the queue', async () => {
+      isHeld.mockResolvedValueOnce(true);
+      expect(await queueLate(1_500)).toEqual([]);
+      expect(scheduled).toEqual([]);
+    });
+
+    it.each([
+      ['is lost', undefined, ['every 1000 ms'], []],
+      ['has lost its next job', -1_501, ['every 1000 ms'], []],
+      ['is that of a clock that is far ahead', 3_600_000, ['every 1000 ms'], ['every 1000 ms']],
+      ['is late', -500, [], []],
+      ['goes on in other processes', 600, [], []],
+    ])('leave the schedule alone, unless it is lost: one that %s', async (_, due, anew, gone) => {
+      next = due;
+      removed.length = 0;
+      await queueLate(3_000);
+      expect([[...new Set(scheduled)], [...new Set(removed)]]).toEqual([anew, gone]);
+    });
   });
 });

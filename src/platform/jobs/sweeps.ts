@@ -1,7 +1,6 @@
 import { InjectQueue } from '@nestjs/bullmq';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Queue } from 'bullmq';
-import { systemClock } from '../../kernel/clock.js';
 import { jobs, type JobPayload } from '../../kernel/jobs.js';
 import { Semaphore } from '../../kernel/semaphore.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
@@ -11,6 +10,11 @@ import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is not used: each process sweeps by its own timer. */
 const minScheduledMs = 1_000;
+/**
+ * Intervals without a start after which a process looks at the schedule. A job is lost with the process that was killed
+ * while it took it, and the work of that process waits for the next sweep.
+ */
+const lateIntervals = 1.5;
 /** Sweeps that a process runs at once: all of them together would take every database connection. */
 const maxSweeps = 4;
 
@@ -25,16 +29,19 @@ const schedulerName = /^every \d+(?:\.\d+)? ms$/;
 
 /**
  * Repeats the sweepers of this process. With job schedulers, one worker of all replicas sweeps. In addition each
- * process has a timer that sweeps when the queue has started no sweep for two intervals, so a lost queue stops nothing.
+ * process has timers: it sweeps when the next job is overdue or unknown one and a half intervals after the last start,
+ * or when it got no job for three intervals. So a lost queue stops nothing.
  */
 @Injectable()
 @HandlesJob('sweep.run')
 export class Sweeping implements JobHandler<'sweep.run'> {
   private readonly sweepers = new Map<string, Sweeper>();
-  private readonly lastStart = new Map<string, number>();
   private readonly running = new Map<string, Promise<void>>();
   private readonly scheduling = new Set<number>();
-  private readonly timers: NodeJS.Timeout[] = [];
+  /** The timer of each sweep, which every start of the sweep starts anew. */
+  private readonly timers = new Map<string, NodeJS.Timeout>();
+  /** Sweeps that had no start for one and a half intervals, while other processes took the jobs. */
+  private readonly elsewhere = new Set<string>();
   private readonly runs = new Semaphore(maxSweeps);
 
   constructor(
@@ -50,12 +57,14 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     for (const [name, sweeper] of byUrgency) {
       const { everyMs } = sweeper;
       const isScheduled = everyMs >= minScheduledMs;
-      const sweepIfDue = (known?: Promise<boolean>): Promise<void> =>
-        isScheduled ? this.runIfLate(name, everyMs, known) : this.runLogged(name);
       this.sweepers.set(name, sweeper);
-      this.lastStart.set(name, Number.NEGATIVE_INFINITY);
-      void this.runs.run(() => sweepIfDue(isHeld));
-      this.timers.push(setInterval(() => void sweepIfDue(), everyMs));
+      void this.runs.run(async () => {
+        if (!isScheduled || !(await isHeld)) await this.runLogged(name);
+      });
+      const timer = isScheduled
+        ? setInterval(() => void this.runLate(name, everyMs), lateIntervals * everyMs)
+        : setInterval(() => void this.runLogged(name), everyMs);
+      this.timers.set(name, timer);
     }
     const scheduled = byUrgency.map(([, { everyMs }]) => everyMs).filter((everyMs) => everyMs >= minScheduledMs);
     const intervals = new Set(scheduled.map(jobIntervalOf));
@@ -63,16 +72,16 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     void this.runs.run(() => this.removeOtherSchedulers([...intervals].map(nameOf)), 1);
   }
 
-  /**
-   * Runs a sweep that the queue has not started in time, unless an operator has paused the queue, which `isHeld` says
-   * if it is known.
-   */
-  private async runIfLate(name: string, everyMs: number, isHeld?: Promise<boolean>): Promise<void> {
-    const silentMs = systemClock.elapsed() - this.lastStart.get(name)!;
-    if (silentMs < 2 * everyMs || (await (isHeld ?? this.state.isHeld('sweep.run'))) || !this.sweepers.has(name))
-      return;
-    // A queue that lost all its data has lost the schedule too.
-    if (Number.isFinite(silentMs)) void this.schedule(jobIntervalOf(everyMs));
+  /** Runs a sweep that the queue has not started in time, unless an operator has paused the queue. */
+  private async runLate(name: string, everyMs: number): Promise<void> {
+    if (await this.state.isHeld('sweep.run')) return;
+    const jobEveryMs = jobIntervalOf(everyMs);
+    const dueMs = await this.state.nextDueMs('sweep.run', nameOf(jobEveryMs));
+    const isFar = dueMs !== undefined && dueMs > lateIntervals * jobEveryMs;
+    const goesOn = dueMs !== undefined && dueMs > 0 && !isFar;
+    if (goesOn && !this.elsewhere.has(name)) return void this.elsewhere.add(name);
+    // Not while other processes take the jobs: a new schedule may have other times.
+    if (dueMs === undefined || isFar || dueMs < -lateIntervals * jobEveryMs) void this.schedule(jobEveryMs, isFar);
     await this.runLogged(name);
   }
 
@@ -105,22 +114,32 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     return { sweeps: names.join(', ') };
   }
 
-  /** Stops repeating and waits for running sweeps. */
+  /** Jobs that the worker of this process has taken still run all their sweeps: no other process would run them. */
+  stopTimers(): void {
+    for (const timer of this.timers.values()) clearInterval(timer);
+    this.timers.clear();
+  }
+
+  /** Stops sweeping, also by jobs, and waits for the sweeps that run. */
   async close(): Promise<void> {
-    for (const timer of this.timers) clearInterval(timer);
+    this.stopTimers();
     this.sweepers.clear();
     await Promise.allSettled(this.running.values());
   }
 
-  /** Several late sweeps may schedule the same jobs; the queue refuses all but one at a time. */
-  private async schedule(every: number): Promise<void> {
+  /**
+   * Several late sweeps may schedule the same jobs; the queue refuses all but one at a time.
+   * @param anew removes the schedule first: the queue keeps the time of a known one, which a wrong clock may have set.
+   */
+  private async schedule(every: number, anew = false): Promise<void> {
     if (this.scheduling.has(every)) return;
     this.scheduling.add(every);
     const name = nameOf(every);
     const opts = { attempts: 1, removeOnComplete: { count: 20 }, removeOnFail: { count: 100 } };
     try {
-      if (this.sweepers.size > 0)
-        await this.queue.upsertJobScheduler(name, { every }, { name, data: { sweeper: name }, opts });
+      if (this.sweepers.size === 0) return;
+      if (anew) await this.queue.removeJobScheduler(name);
+      await this.queue.upsertJobScheduler(name, { every }, { name, data: { sweeper: name }, opts });
     } catch (err) {
       this.log.warn({ err, sweeper: name }, 'sweeps could not be scheduled; the timer of the process runs them');
     } finally {
@@ -148,7 +167,8 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     const known = this.running.get(name);
     const sweeper = this.sweepers.get(name);
     if (known || !sweeper) return known ?? Promise.resolve();
-    this.lastStart.set(name, systemClock.elapsed());
+    this.elsewhere.delete(name);
+    this.timers.get(name)?.refresh();
     const run = sweeper.sweep().finally(() => this.running.delete(name));
     this.running.set(name, run);
     return run;

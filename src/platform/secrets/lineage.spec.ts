@@ -1,11 +1,14 @@
+import { createSecretKey } from 'node:crypto';
 import { foreign, LineageSeal, lineageId } from './lineage.js';
 
-const seal = new LineageSeal(Buffer.alloc(32, 1));
+const seal = new LineageSeal(createSecretKey(Buffer.alloc(32, 1)));
 const lineage = { depth: 2, path: ['published:acme/desk', 'https://agent.example/a2a'], deadlineAt: 1_763_856_000_000 };
 
 describe('the lineage of a call', () => {
   it('AN-61 can be read by every holder of the secret, unchanged', () => {
-    expect(new LineageSeal(Buffer.alloc(32, 1)).openLineage(seal.sealLineage(lineage))).toEqual(lineage);
+    expect(new LineageSeal(createSecretKey(Buffer.alloc(32, 1))).openLineage(seal.sealLineage(lineage))).toEqual(
+      lineage,
+    );
     expect(seal.openLineage(seal.sealLineage({ depth: 1, path: [] }))).toEqual({ depth: 1, path: [] });
   });
 
@@ -30,7 +33,7 @@ describe('the lineage of a call', () => {
   });
 
   it('AN-61 of another deployment is not trusted, and is distinguished from damage at any place', () => {
-    const header = new LineageSeal(Buffer.alloc(32, 2)).sealLineage(lineage);
+    const header = new LineageSeal(createSecretKey(Buffer.alloc(32, 2))).sealLineage(lineage);
     expect(seal.openLineage(header)).toBe(foreign);
     for (let at = 0; at < header.length; at++) {
       const other = header[at] === 'A' ? 'B' : 'A';

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Lineage } from '../../kernel/call-context.js';
 import { isJsonObject } from '../../kernel/json.js';
 import type { Settings } from '../config/settings.js';
@@ -39,7 +39,7 @@ export class LineageSeal {
   }
 
   /** @param key the key of the deployment, or of the workspace that shares `A2A_SECRET`. */
-  constructor(private readonly key: Buffer) {
+  constructor(private readonly key: KeyObject) {
     this.kid = createHmac('sha256', key).update('lineage key').digest('base64url').slice(0, shortLength);
   }
 

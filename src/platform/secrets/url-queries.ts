@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 import type { Vault } from './vault.js';
 
 /** Replaces a query in a row. Equal queries get equal marks, so that URLs can be compared. */
@@ -18,7 +18,7 @@ export function withoutQuery(url: string): string {
 
 /** Keeps the queries of URLs out of plain columns, because they may contain credentials. */
 export class UrlQueries {
-  private readonly key: Buffer;
+  private readonly key: KeyObject;
 
   constructor(vault: Vault) {
     this.key = vault.derive('url-query');

@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import { BoundedMap } from '../../kernel/bounded-map.js';
 import { RialtoError } from '../../kernel/errors.js';
 
@@ -37,25 +45,27 @@ export interface SealedAt {
 
 const version = 'v1';
 const maxOrgKeys = 10_000;
+const keyBytes = 32;
 
 /** A key of the deployment, and the keys derived from it. */
 class MasterKey {
   readonly kid: string;
   /** A cache, because deriving a key costs more than opening a value. */
-  private readonly orgKeys = new BoundedMap<string, Buffer>(maxOrgKeys);
+  private readonly orgKeys = new BoundedMap<string, KeyObject>(maxOrgKeys);
 
   constructor(private readonly key: Buffer) {
     this.kid = createHash('sha256').update('rialto-vault').update(key).digest('hex').slice(0, 8);
   }
 
-  derive(purpose: string, length: number): Buffer {
-    return Buffer.from(hkdfSync('sha256', this.key, 'rialto', purpose, length));
+  /** A key object, because Node 24 takes four times as long for an HMAC with the bytes of a key. */
+  derive(purpose: string): KeyObject {
+    return createSecretKey(Buffer.from(hkdfSync('sha256', this.key, 'rialto', purpose, keyBytes)));
   }
 
-  ofOrg(org: string): Buffer {
+  ofOrg(org: string): KeyObject {
     const known = this.orgKeys.get(org);
     if (known) return known;
-    const key = this.derive(`org:${org}`, 32);
+    const key = this.derive(`org:${org}`);
     this.orgKeys.set(org, key);
     return key;
   }
@@ -110,16 +120,16 @@ export class Vault {
   }
 
   /** Derives a key for one purpose from the current key of the deployment. */
-  derive(purpose: string, length = 32): Buffer {
-    return this.current.derive(purpose, length);
+  derive(purpose: string): KeyObject {
+    return this.current.derive(purpose);
   }
 
   /**
    * Derives the keys for one purpose, the current one first. The others verify signatures from before or after a
    * change of the deployment's key.
    */
-  deriveAll(purpose: string, length = 32): readonly [Buffer, ...Buffer[]] {
-    const [first, ...others] = [...this.keys.values()].map((key) => key.derive(purpose, length));
+  deriveAll(purpose: string): readonly [KeyObject, ...KeyObject[]] {
+    const [first, ...others] = [...this.keys.values()].map((key) => key.derive(purpose));
     return [first!, ...others];
   }
 }

@@ -9,12 +9,35 @@ import { VERSION } from './version.js';
 const Check = z.object({ status: z.enum(['ok', 'degraded', 'down']), detail: z.string().optional() });
 const Readiness = z.object({ status: z.enum(['ok', 'degraded', 'down']), checks: z.record(z.string(), Check) });
 
-/** Probes and the version; public. */
+/** Name, version and paths, for a person or program that knows only the address. */
+const entry = {
+  name: VERSION.name,
+  version: VERSION.version,
+  links: {
+    docs: '/docs',
+    openapi: '/docs-json',
+    health: '/readyz',
+    version: '/version',
+    mcp: '/mcp',
+    agentCard: '/.well-known/agent-card.json',
+  },
+} as const;
+
+const Entry = z.object({ name: z.string(), version: z.string(), links: z.record(z.string(), z.string()) });
+
+/** Entry point, probes and the version; public. */
 @Public()
 @ApiTags('operations')
 @Controller()
 export class HealthController {
   constructor(@Inject(HealthService) private readonly health: HealthService) {}
+
+  @Get()
+  @ApiOperation({ summary: 'The version, and paths of the documentation and the doors' })
+  @ApiResponse({ status: 200, standardSchema: Entry })
+  entry() {
+    return entry;
+  }
 
   @Get('livez')
   @ApiOperation({ summary: 'The process answers' })

@@ -26,6 +26,12 @@ export interface Waiting {
   readonly lagSeconds: number;
 }
 
+/**
+ * The metrics of the process itself, which the gateways in it share: each collection of them keeps a timer for as long
+ * as the process lives. A scrape of one gateway starts the lag of the event loop anew for all.
+ */
+const ofProcess = new Registry();
+
 /** Metrics for Prometheus, served on a separate port and never through the public doors. */
 export class Metrics {
   readonly registry = new Registry();
@@ -157,9 +163,14 @@ export class Metrics {
   private server?: Server;
 
   constructor() {
-    collectDefaultMetrics({ register: this.registry });
+    if (ofProcess.getMetricsAsArray().length === 0) collectDefaultMetrics({ register: ofProcess });
     for (const inv of invariants) this.invariantViolations.inc({ inv }, 0);
     for (const kind of dueKinds) for (const outcome of sweepOutcomes) this.swept.inc({ kind, outcome }, 0);
+  }
+
+  /** The metrics of the gateway and of its process. */
+  get all(): Registry {
+    return Registry.merge([this.registry, ofProcess]);
   }
 
   /** Registers how to read the waiting work of a kind; it is called at each scrape. */
@@ -207,8 +218,9 @@ export class Metrics {
   async listen(port: number, host: string): Promise<number> {
     const server = createServer((request, response) => {
       if (request.url !== '/metrics') return void response.writeHead(404).end();
-      this.registry.metrics().then(
-        (text) => response.writeHead(200, { 'Content-Type': this.registry.contentType }).end(text),
+      const { all } = this;
+      all.metrics().then(
+        (text) => response.writeHead(200, { 'Content-Type': all.contentType }).end(text),
         () => response.writeHead(500).end(),
       );
     });

@@ -47,7 +47,8 @@ export class IdentityFinder {
   private async byJwt(request: AuthRequest, token: string, lenient: boolean): Promise<Identity | undefined> {
     try {
       const access = await this.verifier.verifyAccess(token);
-      if (access) return { ...ownerOf(access.key), expiresAt: access.exp * 1_000, tokenId: access.jti };
+      if (access)
+        return { ...ownerOf(access.key), expiresAt: access.exp * 1_000, tokenId: access.jti, isForAudience: true };
       const verified = await runJwtStrategy(request, token, (text) => this.verifier.verify(text, lenient));
       const { org, sub, jti, exp, isOfDeployment, isForAudience, approvedActions } = verified;
       const member = await this.store.findMember(org.id, sub, jti);

@@ -29,4 +29,22 @@ describe('the request of a token', () => {
   ])('is refused with %s', (_, body, type, authorization, error) => {
     expect(readTokenRequest(body, { 'content-type': type, authorization })).toMatchObject({ ok: false, error });
   });
+
+  it.each([form, 'application/json', undefined])('as JSON is refused with the type of body to send (%s)', (type) => {
+    const body = '\n{ "grant_type": "client_credentials", "client_id": "a", "client_secret": "b" }';
+    expect(readTokenRequest(body, { 'content-type': type })).toMatchObject({
+      ok: false,
+      error: 'invalid_request',
+      description: expect.stringContaining('the body must be application/x-www-form-urlencoded'),
+    });
+  });
+
+  it('is read in linear time, however many names it has', () => {
+    const names = Array.from({ length: 30_000 }, (_, index) => `n${index}`);
+    const { user } = process.cpuUsage();
+    const read = readTokenRequest(`${grant}&${names.join('&')}`, { 'content-type': form });
+    expect(read).toMatchObject({ ok: false, error: 'invalid_client' });
+    // Linear time takes 30 ms. To compare each name with each other one takes many seconds.
+    expect((process.cpuUsage().user - user) / 1_000).toBeLessThan(1_000);
+  });
 });

@@ -10,14 +10,20 @@ export type TokenRequest =
   | { readonly ok: false; readonly error: TokenFault; readonly description: string };
 
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+const formBody =
+  'the body must be application/x-www-form-urlencoded, such as ' +
+  'grant_type=client_credentials&client_id=ID&client_secret=KEY';
 
 export function readTokenRequest(
   body: string,
   { authorization, 'content-type': type = '' }: { readonly authorization?: string; readonly 'content-type'?: string },
 ): TokenRequest {
-  if (!formType.test(type)) return fault('invalid_request', 'send Content-Type: application/x-www-form-urlencoded');
+  // curl names a form as the type of every body.
+  const isJson = body.trimStart().startsWith('{');
+  if (!formType.test(type) || isJson) return fault('invalid_request', formBody);
   const form = new URLSearchParams(body);
-  const repeated = [...form.keys()].find((name) => form.getAll(name).length > 1);
+  const seen = new Set<string>();
+  const repeated = [...form.keys()].find((name) => seen.size === seen.add(name).size);
   if (repeated !== undefined) return fault('invalid_request', `${repeated.slice(0, 50)} is given more than once`);
   const grant = form.get('grant_type');
   if (grant === null) return fault('invalid_request', 'grant_type is missing');

@@ -112,10 +112,11 @@ export class CedarEngine {
     const { type, id } = call.resource;
     if (actions[call.action]?.resource !== type) return failure(`${call.action} is not an act on ${type}`);
     const { attributes, tags: read } = set.reads;
-    const input = includes(attributes, 'input') ? inputTags(call.args, read) : undefined;
+    const input = includes(attributes, 'input') ? inputTags(call, read) : undefined;
     if (input?.unreadable[0] !== undefined) {
       return failure(
-        `argument "${input.unreadable[0]}" is too long, or above the number of arguments, for a policy to read`,
+        `argument "${input.unreadable[0]}" is too long, has several values, ` +
+          'or is above the number of arguments that a policy can read',
       );
     }
     const request = {

@@ -1,3 +1,5 @@
+import type { JsonObject } from '../../kernel/json.js';
+import { cleartextFacts } from '../../kernel/trust.js';
 import fc from 'fast-check';
 import { checkParseEntities } from '@cedar-policy/cedar-wasm/nodejs';
 import type { Principal } from '../../kernel/call-context.js';
@@ -13,6 +15,9 @@ import {
   principalEntity,
   type PolicyCall,
 } from './entities.js';
+
+const tagsOf = (args: object, read: Parameters<typeof inputTags>[1] = 'all') =>
+  inputTags({ args: args as JsonObject }, read);
 
 const anyPrincipal = fc.record({
   kind: fc.constantFrom<Principal['kind']>('user', 'agent', 'service', 'anonymous'),
@@ -58,7 +63,7 @@ it('creates entities that fit the schema for any call', () => {
             time: 0,
             args,
           };
-          const entities = [...entitiesOf(call), inputEntity(inputTags(args).tags)];
+          const entities = [...entitiesOf(call), inputEntity(tagsOf(args).tags)];
           expect(checkParseEntities({ entities, schema: cedarSchema })).toEqual({ type: 'success' });
         }
       },
@@ -126,9 +131,9 @@ it('makes a tag of each scalar argument, as JSON text, and ignores null, objects
     deep: { a: 1 },
     __proto__: 'no',
   };
-  expect(inputTags(args)).toEqual({ tags: { text: 'x', count: '1.5', big: '1e+21', dry: 'true' }, unreadable: [] });
-  expect(inputTags(args, new Set(['count', 'absent', 'toString']))).toEqual({ tags: { count: '1.5' }, unreadable: [] });
-  expect(inputTags(JSON.parse('{"__proto__":"x"}') as never)).toEqual({
+  expect(tagsOf(args)).toEqual({ tags: { text: 'x', count: '1.5', big: '1e+21', dry: 'true' }, unreadable: [] });
+  expect(tagsOf(args, new Set(['count', 'absent', 'toString']))).toEqual({ tags: { count: '1.5' }, unreadable: [] });
+  expect(tagsOf(JSON.parse('{"__proto__":"x"}') as never)).toEqual({
     tags: JSON.parse('{"__proto__":"x"}'),
     unreadable: [],
   });
@@ -136,10 +141,10 @@ it('makes a tag of each scalar argument, as JSON text, and ignores null, objects
 
 it('reports arguments that are too long or too many instead of dropping them', () => {
   expect(
-    inputTags({ long: 'é'.repeat(inputLimits.bytes / 2 + 1), short: 'é'.repeat(inputLimits.bytes / 2) }).unreadable,
+    tagsOf({ long: 'é'.repeat(inputLimits.bytes / 2 + 1), short: 'é'.repeat(inputLimits.bytes / 2) }).unreadable,
   ).toEqual(['long']);
   const many = Object.fromEntries(Array.from({ length: inputLimits.tags + 1 }, (_, index) => [`a${index}`, index]));
-  expect(inputTags(many).unreadable).toEqual([`a${inputLimits.tags}`]);
+  expect(tagsOf(many).unreadable).toEqual([`a${inputLimits.tags}`]);
 });
 
 it('gives only the context attributes that are read', () => {
@@ -158,4 +163,10 @@ it('gives only the context attributes that are read', () => {
     encryptedBytes: 80,
     trustTier: 3,
   });
+});
+
+it('reports arguments with several values, when a policy reads them', () => {
+  const call = { args: { a: 1, b: 2 }, message: { ...cleartextFacts, unclear: ['a'] } };
+  expect(inputTags(call, 'all').unreadable).toEqual(['a']);
+  expect(inputTags(call, new Set(['b']))).toEqual({ tags: { b: '2' }, unreadable: [] });
 });

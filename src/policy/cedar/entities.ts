@@ -134,12 +134,12 @@ export interface InputTags {
 
 /**
  * Returns a string tag for each top-level scalar argument that is read: numbers and booleans as JSON text; null,
- * objects and arrays are ignored. Arguments beyond the limits are reported, not dropped: padding must not hide an
- * argument from a forbid.
+ * objects and arrays are ignored. Arguments beyond the limits, and those with several values, are reported, not
+ * dropped: padding must not hide an argument from a forbid.
  */
-export function inputTags(args: JsonObject = {}, read: Names = 'all'): InputTags {
+export function inputTags({ args = {}, message }: Pick<PolicyCall, 'args' | 'message'>, read: Names): InputTags {
   const found: [string, string][] = [];
-  const unreadable: string[] = [];
+  const unreadable = (message?.unclear ?? []).filter((name) => includes(read, name));
   for (const name of read === 'all' ? Object.keys(args) : read) {
     const value = Object.hasOwn(args, name) ? args[name] : undefined;
     if (value === undefined || typeof value === 'object') continue;
@@ -171,7 +171,10 @@ export function contextOf(call: PolicyCall, read: Names = 'all'): Context {
 }
 
 /** Returns the facts about the message of a call that are read. */
-export function messageContext({ message = cleartextFacts }: PolicyCall, read: Names): Partial<MessageFacts> {
+export function messageContext(
+  { message = cleartextFacts }: PolicyCall,
+  read: Names,
+): Omit<Partial<MessageFacts>, 'unclear'> {
   return {
     ...(includes(read, 'encrypted') && { encrypted: message.encrypted }),
     ...(includes(read, 'encryptedBytes') && { encryptedBytes: message.encryptedBytes }),

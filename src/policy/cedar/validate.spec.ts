@@ -19,6 +19,7 @@ it.each([
   ['an unknown entity type', 'permit(principal == Usr::"x", action, resource);', /Usr/, /User/],
   ['an unknown action', 'forbid(principal, action == Action::"a2a_invok", resource);', /a2a_invok/, /a2a_invoke/],
   ['a tag that may be missing', `${permit} when { context.input.getTag("a") == "x" };`, /tag/, /hasTag/],
+  ['an argument as an attribute', `${permit} when { context.input.city == "x" };`, /`city`/, /hasTag\("city"\) &&/],
   ['a bad time', `${permit} when { context.time < datetime("soon") };`, /datetime/, /YYYY/],
 ])('abuse 14: %s is refused once, with a position and a hint', (_, text, description, hint) => {
   const violations = wrong(`\n  ${text}`);

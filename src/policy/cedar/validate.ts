@@ -148,7 +148,16 @@ export function messageOf(error: DetailedError): string {
 function locate(text: string, start: number, source: string, error: DetailedError): PolicyViolation {
   const bytes = error.sourceLocations?.[0]?.start ?? 0;
   const offset = Buffer.from(source).subarray(0, bytes).toString().length;
-  return at(text, start + offset, messageOf(error), error.help ?? undefined);
+  const description = messageOf(error);
+  return at(text, start + offset, description, error.help ?? argumentHint(description));
+}
+
+/** Returns how to read an argument, for a policy that reads it as an attribute; undefined for other errors. */
+function argumentHint(description: string): string | undefined {
+  const [, name] = /^attribute `(.+)` on entity type `Input` not found/.exec(description) ?? [];
+  if (name === undefined) return undefined;
+  const tag = JSON.stringify(name);
+  return `arguments are tags: context.input.hasTag(${tag}) && context.input.getTag(${tag}) == "…"`;
 }
 
 function at(text: string, offset: number, description: string, hint?: string): PolicyViolation {

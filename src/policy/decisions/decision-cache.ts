@@ -19,7 +19,7 @@ const fingerprints = new WeakMap<Principal, string>();
 export function decisionKey(set: PolicySet, call: PolicyCall): string | undefined {
   const { attributes, tags } = set.reads;
   if (includes(attributes, 'time')) return undefined;
-  const input = includes(attributes, 'input') ? inputTags(call.args, tags) : undefined;
+  const input = includes(attributes, 'input') ? inputTags(call, tags) : undefined;
   if (input && input.unreadable.length > 0) return undefined;
   const key = JSON.stringify([
     set.id,

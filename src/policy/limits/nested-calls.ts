@@ -21,7 +21,7 @@ export class NestedCalls {
    * Counts a call until the returned function is called; undefined when too many calls are open.
    * @param now in milliseconds, of a monotonic clock.
    */
-  countCall(key: string, now: number): (() => void) | undefined {
+  countNestedCall(key: string, now: number): (() => void) | undefined {
     const slots = this.open.get(key) ?? new Map<number, number>();
     const slot = Math.floor(now / besideMs);
     if (!slots.has(slot) && slots.size >= this.most) return undefined;

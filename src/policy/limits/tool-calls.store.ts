@@ -8,7 +8,7 @@ export class ToolCallsStore {
   constructor(private readonly pg: Pg) {}
 
   /** Counts one more call. Returns the calls of this minute and its remaining seconds. */
-  async countCall(org: OrgId, caller: string, tool: string): Promise<{ calls: number; secondsLeft: number }> {
+  async countCallOfMinute(org: OrgId, caller: string, tool: string): Promise<{ calls: number; secondsLeft: number }> {
     const [row] = await this.pg.rows<{ calls: number; left: number }>(
       'tool-calls-count',
       `

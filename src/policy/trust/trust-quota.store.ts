@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
+import type { TrustTier } from '../../kernel/trust.js';
 import { Pg } from '../../platform/database/pg.js';
 import { queryIn, type Tx } from '../../platform/database/tx.js';
 
@@ -23,6 +24,20 @@ export class TrustQuotaStore {
       { org, most },
     );
     return rows.length > 0;
+  }
+
+  /** Returns the tier of an org, and keeps it and the other counts of the org until the transaction ends. */
+  async lockTier(tx: Tx, org: OrgId): Promise<TrustTier> {
+    const [row] = await queryIn<{ tier: TrustTier }[]>(
+      tx,
+      `
+      select trust_tier as tier
+      from orgs
+      where id = :org
+      for no key update`,
+      { org },
+    );
+    return row!.tier;
   }
 
   /** Counts the different groups of the members and keys of an org, inside the transaction that changed them. */

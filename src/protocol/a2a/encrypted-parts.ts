@@ -14,6 +14,18 @@ export function isEncrypted(parts: readonly Part[]): boolean {
   return parts.length > 0 && parts.every(isEncryptedPart);
 }
 
+/** Says which `encrypted_payload` of a message has a wrong form; undefined when none has. */
+export function wrongPayload(parts: readonly Part[]): string | undefined {
+  const index = parts.findIndex(
+    (part) => isJsonObject(part.data) && 'encrypted_payload' in part.data && !isEncryptedPart(part),
+  );
+  if (index === -1) return undefined;
+  return (
+    `parts[${index}].data.encrypted_payload is not base64url of the byte 1, a key of 32 bytes and a ciphertext of at ` +
+    'least 16, or its encryption_version is no string'
+  );
+}
+
 /** Returns the size of an encrypted message in bytes, over all its parts. */
 export function encryptedBytes(parts: readonly Part[]): number {
   const sizes = parts.map(({ data }) =>

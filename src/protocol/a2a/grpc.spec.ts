@@ -3,7 +3,7 @@ import { LegacyA2AService } from '@a2a-js/sdk/compat/v0_3/server/grpc';
 import { decodeErrorInfo, decodeStatus } from '@a2a-js/sdk/errors/grpc';
 import { A2AService } from '@a2a-js/sdk/server/grpc';
 import { RialtoError } from '../../kernel/errors.js';
-import { structOf } from '../protobuf/values.js';
+import { writeStruct } from '../protobuf/values.js';
 import { WireWriter } from '../protobuf/wire.js';
 import { dialects } from './dialects.js';
 import { grpcStatus } from './error/errors.js';
@@ -229,13 +229,13 @@ describe('bytes that are not a request', () => {
     }
     return bytes;
   };
-  const withData = (value: Buffer): Buffer => {
-    const [part, sent, request] = [new WireWriter(), new WireWriter(), new WireWriter()];
-    part.block(4, value);
-    sent.text(1, 'm');
-    sent.varint(4, 1);
-    sent.block(5, part.finish());
-    request.block(2, sent.finish());
+  const withData = (...values: Buffer[]): Buffer => {
+    const request = new WireWriter();
+    request.inBlock(2, () => {
+      for (const value of values) request.inBlock(5, () => request.block(4, value));
+      request.varint(4, 1);
+      request.text(1, 'm');
+    });
     return request.finish();
   };
   const number = (value: number): Buffer => {
@@ -266,6 +266,13 @@ describe('bytes that are not a request', () => {
     }
   });
 
+  const repeated = (field: number[]): Buffer => Buffer.alloc(220_000, Buffer.from(field));
+  const within = (number: number, bytes: Buffer): Buffer => {
+    const writer = new WireWriter();
+    writer.block(number, bytes);
+    return writer.finish();
+  };
+
   it('cannot nest values without limit', () => {
     expect(send.decode(withData(nested(60)))).toMatchObject({ ok: true });
     expect(send.decode(withData(nested(5_000)))).toMatchObject({
@@ -290,12 +297,38 @@ describe('bytes that are not a request', () => {
     });
   });
 
+  it('cannot hold too many values in all their parts', () => {
+    const nulls = (length: number): Buffer => {
+      const value = new WireWriter();
+      value.inBlock(6, () => {
+        for (let index = 0; index < length; index++) value.inBlock(1, () => value.varint(1, 0));
+      });
+      return value.finish();
+    };
+    expect(send.decode(withData(nulls(49_000), nulls(49_000)))).toMatchObject({ ok: true });
+    expect(send.decode(withData(nulls(51_000), nulls(49_000)))).toMatchObject({
+      violations: [{ description: expect.stringContaining('more than 100000 values') }],
+    });
+  });
+
+  it.each([
+    ['a field of a message', () => repeated([0x12, 0])],
+    ['a text', () => within(2, repeated([0x0a, 0]))],
+    ['an unknown field', () => repeated([0x78, 0])],
+    ['a kind of a value', () => withData(repeated([0x2a, 0]))],
+    ['a name of a member', () => withData(within(5, within(1, repeated([0x0a, 0]))))],
+  ])('cannot repeat %s without limit', (_, bytes) => {
+    expect(send.decode(bytes())).toMatchObject({
+      violations: [{ description: expect.stringContaining('more than 100000 values') }],
+    });
+  });
+
   it('set no prototype', () => {
     const plain = A2AService.sendMessage.requestSerialize(
       sdk.SendMessageRequest.fromJSON({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } }),
     );
     const metadata = new WireWriter();
-    metadata.block(4, structOf(JSON.parse('{"__proto__":{"admin":true},"a":1}')));
+    metadata.inBlock(4, () => writeStruct(metadata, JSON.parse('{"__proto__":{"admin":true},"a":1}')));
     const decoded = send.decode(Buffer.concat([plain, metadata.finish()]));
     expect(decoded).toMatchObject({ ok: true, operation: { params: { metadata: { a: 1 } } } });
     expect(JSON.stringify(decoded)).not.toContain('admin');

@@ -26,7 +26,13 @@ export interface Intake {
   readonly inputModes: readonly string[];
   /** True when the agent accepts messages that are not encrypted (RI-06). */
   readonly acceptCleartext: boolean;
-  readonly executor: { readonly kind: string };
+  readonly executor: Worker;
+}
+
+/** An executor. `otherwise` is the one for messages that no route of `routes` fits. */
+interface Worker {
+  readonly kind: string;
+  readonly otherwise?: { readonly kind: string };
 }
 
 export const cleartext = 'unencrypted messages';
@@ -36,12 +42,20 @@ export const encrypted = 'encrypted messages';
 const readers: ReadonlySet<string> = new Set(['llm', 'mcp-tool']);
 
 /**
+ * True when the gateway itself reads the encrypted messages for this executor. They have no text that fits a route, so
+ * an agent with routes gives them to `otherwise`.
+ */
+export function isReader({ kind, otherwise }: Worker): boolean {
+  return readers.has(otherwise?.kind ?? kind);
+}
+
+/**
  * Returns the content that the agent does not accept: a media type, `cleartext` or `encrypted`. Undefined when it
  * accepts the message.
  */
 export function refusedContent(parts: readonly Part[], agent: Intake): string | undefined {
   if (!isEncrypted(parts)) return agent.acceptCleartext ? refusedPart(parts, agent.inputModes) : cleartext;
-  return readers.has(agent.executor.kind) ? encrypted : refusedPart(parts, agent.inputModes);
+  return isReader(agent.executor) ? encrypted : refusedPart(parts, agent.inputModes);
 }
 
 /** Returns the media type of the first part that no mode accepts (v1.0 section 3.3.2, ContentTypeNotSupportedError). */

@@ -30,6 +30,17 @@ describe('the size of a message', () => {
     expect(oversized({ parts: [{ text: 'ü'.repeat(500) }] }, undefined, limits)).toMatchObject({ bytes: 1_013 });
   });
 
+  it('has the metadata of its parts within the limit of metadata, all together', () => {
+    const parts = (...bytes: number[]) => bytes.map((n) => ({ text: 'x', metadata: metadataOf(n) }));
+    const limits = { metadataBytes: 103 };
+    expect(oversized({ parts: parts(50, 50) }, undefined, limits)).toBeUndefined();
+    for (const many of [parts(50, 51), parts(102)])
+      expect(oversized({ parts: many }, undefined, limits)).toMatchObject({ field: 'metadata', bytes: 104 });
+    const [part] = sealed(100).parts;
+    const message = { parts: [{ ...part!, metadata: metadataOf(4_100) }] };
+    expect(oversized(message, undefined, {})).toMatchObject({ field: 'metadata', maxBytes: 4_096 });
+  });
+
   it('of an encrypted one is limited in any deployment', () => {
     expect(oversized({ ...sealed(131_072), metadata: metadataOf(4_096) }, undefined, {})).toBeUndefined();
     expect(oversized(sealed(131_073), undefined, {})).toEqual({
@@ -37,6 +48,8 @@ describe('the size of a message', () => {
       bytes: 131_073,
       maxBytes: 131_072,
     });
+    const two = { parts: [...sealed(65_536).parts, ...sealed(65_537).parts] };
+    expect(oversized(two, undefined, {})).toMatchObject({ field: 'encrypted_payload', bytes: 131_073 });
     for (const message of [
       { ...sealed(100), metadata: metadataOf(4_097) },
       sealed(100, { metadata: metadataOf(4_097) }),

@@ -26,7 +26,7 @@ export function oversized(
 ): TooLarge | undefined {
   const isSealed = isEncrypted(parts);
   const metadataBytes = isSealed ? least(limits.metadataBytes, ofEncrypted.metadataBytes) : limits.metadataBytes;
-  for (const each of [own, metadata, ...(isSealed ? parts.map(sealedMetadata) : [])]) {
+  for (const each of [own, metadata, ofParts(parts), ...(isSealed ? parts.map(sealedMetadata) : [])]) {
     if (each === undefined || metadataBytes === undefined) continue;
     const excess = over('metadata', bytesOf(each), metadataBytes);
     if (excess) return excess;
@@ -48,9 +48,15 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(canonicalJson(value));
 }
 
-/** The size of the longest encrypted payload: base64url has one byte for each character. */
+/** The size of all encrypted payloads together: base64url has one byte for each character. */
 function sealedBytes(parts: Message['parts']): number {
-  return Math.max(...parts.map(({ data }) => ((data as JsonObject).encrypted_payload as string).length));
+  return parts.reduce((sum, { data }) => sum + ((data as JsonObject).encrypted_payload as string).length, 0);
+}
+
+/** The metadata of all parts together; undefined when there are none. */
+function ofParts(parts: Message['parts']): unknown {
+  const all = parts.flatMap(({ metadata }) => metadata ?? []);
+  return all.length > 0 ? all : undefined;
 }
 
 function sealedMetadata({ data }: Message['parts'][number]): unknown {

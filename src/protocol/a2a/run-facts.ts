@@ -4,7 +4,7 @@ import type { Artifact, Message, Part, Task } from './model.js';
 import { interruptedStates, wordOf, type TaskState } from './states.js';
 
 /** Reyn's words for the state of a run (RY-20). */
-export type RunWord = 'running' | 'input-required' | 'completed' | 'failed' | 'cancelled';
+export type RunStatus = 'running' | 'input-required' | 'completed' | 'failed' | 'cancelled';
 
 /** One choice of a question (RY-28). */
 export interface RunChoice {
@@ -16,7 +16,7 @@ export interface RunChoice {
 /** A task as Reyn's callers read it, flat (RY-17); null for a fact that does not apply. */
 export interface RunFacts {
   run_id: string;
-  status: RunWord;
+  status: RunStatus;
   /** The agent's question, while the agent waits for the answer. */
   question: string | null;
   /** The result of a completed run as text; data as JSON when there is no text. */
@@ -29,7 +29,7 @@ export interface RunFacts {
   detail?: Json;
 }
 
-const words: Record<TaskState, RunWord> = {
+const words: Record<TaskState, RunStatus> = {
   TASK_STATE_SUBMITTED: 'running',
   TASK_STATE_WORKING: 'running',
   TASK_STATE_COMPLETED: 'completed',

@@ -17,28 +17,32 @@ const secrets: ReadonlySet<string> = new Set([
   'processordata',
 ]);
 
+const separators = /[-_]/;
+
 /**
  * Removes credentials and identities from metadata, at any depth: they may be sent only in headers (v1.0 section 7).
  * Returns the same object when it has none.
  */
 export function withoutSecrets(metadata: JsonObject): JsonObject {
-  return cleaned(metadata) as JsonObject;
+  return holdsSecret(metadata) ? (cleaned(metadata) as JsonObject) : metadata;
+}
+
+function holdsSecret(value: Json): boolean {
+  if (Array.isArray(value)) return value.some(holdsSecret);
+  return isJsonObject(value) && Object.keys(value).some((name) => isSecret(name) || holdsSecret(value[name]!));
 }
 
 function cleaned(value: Json): Json {
-  if (Array.isArray(value)) {
-    const items = value.map(cleaned);
-    return items.some((item, index) => item !== value[index]) ? items : value;
-  }
+  if (Array.isArray(value)) return value.map(cleaned);
   if (!isJsonObject(value)) return value;
-  const members = Object.entries(value);
-  const allowed = members.filter(([name]) => !isSecret(name)).map(([name, inner]) => [name, cleaned(inner)] as const);
-  const isSame = allowed.length === members.length && allowed.every(([name, inner]) => inner === value[name]);
-  return isSame ? value : Object.fromEntries(allowed);
+  const allowed = Object.entries(value).filter(([name]) => !isSecret(name));
+  return Object.fromEntries(allowed.map(([name, inner]) => [name, cleaned(inner)]));
 }
 
 function isSecret(name: string): boolean {
-  return secrets.has(name.toLowerCase().replace(/[-_]/g, '')) || name.startsWith('__');
+  if (name.startsWith('__')) return true;
+  const word = name.toLowerCase();
+  return secrets.has(separators.test(word) ? word.replace(/[-_]/g, '') : word);
 }
 
 /** Returns a message without the secrets in its metadata, so that it can be stored and sent. */

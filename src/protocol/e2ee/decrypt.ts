@@ -12,7 +12,7 @@ import {
 } from './envelope.js';
 import { E2eeError } from './errors.js';
 import { Hpke, type Opening } from './hpke.js';
-import { publicKeyObject, type KeyRing, type KeySet } from './keys.js';
+import { isValid, publicKeyObject, requirePrivateKeys, type KeyRing, type KeySet } from './keys.js';
 import type { ReplayGuard } from './replay-guard.js';
 
 /** Facts that a receiver knows before it opens a message. */
@@ -86,6 +86,7 @@ export class StreamOpener {
 }
 
 async function openingFor(envelope: Envelope, enc: Buffer, { keys, recipient, place }: Incoming): Promise<Opening> {
+  requirePrivateKeys(keys, 'enc');
   if (envelope.recipient !== recipient)
     throw new E2eeError('wrong_recipient', 'recipient: the message is for another recipient');
   const key = keys.keys.find(({ kid, use }) => use === 'enc' && kid === envelope.recipient_kid);
@@ -99,19 +100,22 @@ async function openWith(opening: Opening, envelope: Envelope, { keysOf, place }:
   const { enc, ciphertext } = readOuter(envelope.encrypted_payload);
   const aad = aadOf(envelope);
   const { kid, signature, payload } = readInner(await opening.open(ciphertext, aad).catch(notDecryptable));
-  if (kid !== envelope.sender_signing_kid)
-    throw new E2eeError('bad_signature', 'sender_signing_kid: the content was signed with another key');
-  const known = (await keysOf(envelope.sender))?.keys.find((one) => one.use === 'sig' && one.kid === kid);
+  const { sender, sender_signing_kid: stated } = envelope;
+  const known = (await keysOf(sender))?.keys.find((one) => one.use === 'sig' && one.kid === stated);
   if (!known) throw new E2eeError('unknown_sender', 'sender_signing_kid: no known sender has this key');
+  if (kid !== stated)
+    throw new E2eeError('bad_signature', 'sender_signing_kid: the content was signed with another key');
   if (!verify(null, signedBytes(enc, hash('sha256', aad, 'buffer'), payload), publicKeyObject(known), signature))
     throw new E2eeError('bad_signature', 'the signature of the sender is not valid');
-  return { payload, contentType: envelope.content_type, sender: envelope.sender, envelope };
+  if (!isValid(known))
+    throw new E2eeError('key_expired', 'sender_signing_kid: this key of the sender is not valid now (nbf, exp)');
+  return { payload, contentType: envelope.content_type, sender, envelope };
 }
 
 async function requireFirstUse(enc: Buffer, envelope: Envelope, { replays, place }: Incoming): Promise<void> {
   const id = hash('sha256', enc, 'base64url');
   if (replays && !(await replays.admit(id, place.taskId ?? envelope.message_id)))
-    throw new E2eeError('replayed', 'the message was accepted for another task before');
+    throw new E2eeError('replayed', 'the message was accepted at another place before');
 }
 
 function notDecryptable(): never {

@@ -1,4 +1,3 @@
-import { Aes128Gcm } from '@hpke/core';
 import { readOuter } from './envelope.js';
 import {
   checkPins,
@@ -13,10 +12,10 @@ import {
   StreamSealer,
   type Envelope,
   type Incoming,
+  type KeyRing,
   type KeySet,
   type Outgoing,
 } from './e2ee.js';
-import { Hpke } from './hpke.js';
 
 const alice = generateKeys();
 const bob = generateKeys();
@@ -43,28 +42,6 @@ const flipped = (envelope: Envelope, at: number): Envelope => {
 
 const mutations = Number(process.env.RIALTO_FUZZ_CASES ?? 2_000);
 const mutationsAtOnce = 50;
-
-describe('RI-52 Hpke', () => {
-  it('opens the vector of RFC 9180 appendix A.1.1', async () => {
-    const base64url = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
-    const opening = await new Hpke(new Aes128Gcm()).openingWith(
-      {
-        x: base64url('3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d'),
-        d: base64url('4612c550263fc8ad58375df3f557aac531d26850903e55a9f23f21d8534e8ac8'),
-      },
-      Buffer.from('37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431', 'hex'),
-      Buffer.from('4f6465206f6e2061204772656369616e2055726e', 'hex'),
-    );
-    const vectors = [
-      ['Count-0', 'f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a'],
-      ['Count-1', 'af2d7e9ac9ae7e270f46ba1f975be53c09f8d875bdc8535458c2494e8a6eab251c03d0c22a56b8ca42c2063b84'],
-    ] as const;
-    for (const [aad, ciphertext] of vectors) {
-      const opened = await opening.open(Buffer.from(ciphertext, 'hex'), Buffer.from(aad));
-      expect(opened.toString()).toBe('Beauty is truth, truth beauty');
-    }
-  });
-});
 
 describe('RI-52 decrypt', () => {
   let sealed: Envelope;
@@ -237,6 +214,65 @@ describe('RI-52 keys', () => {
       const recipientKeys = publicKeys(generateKeys(times));
       await expect(encrypt('x', { ...outgoing, recipientKeys })).rejects.toEqual(refusal('key_expired'));
     }
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no keys', {}, 'there is no key for use'],
+    ['no ring', undefined, 'there is no key for use'],
+    ['public keys', publicKeys(alice), 'is only public'],
+  ])('names the private keys that are missing in %s', async (_, ring, text) => {
+    const keys = ring as KeyRing;
+    const missing = expect.objectContaining({ code: 'malformed', message: expect.stringContaining(text) });
+    await expect(encrypt('x', { ...outgoing, keys })).rejects.toEqual(missing);
+    await expect(decrypt(await encrypt('x', outgoing), { ...incoming, keys })).rejects.toEqual(missing);
+    expect(() => rotateKeys(keys)).toThrow(missing);
+  });
+
+  it('rotates keys that have all expired, and a peer with pins accepts the new ones', () => {
+    const expired = generateKeys({ exp: 1 });
+    const rotated = rotateKeys(expired);
+    expect(checkPins(publicKeys(rotated), checkPins(publicKeys(expired), []))).toHaveLength(4);
+    expect(rotateKeys(rotated).keys.at(-1)!.endorsed_by).toBe(rotated.keys.at(-1)!.kid);
+  });
+
+  describe('when the signing key of the sender expires', () => {
+    let now: number;
+    beforeEach(() => void (now = Math.floor(Date.now() / 1_000)));
+    afterEach(() => void jest.useRealTimers());
+    const waitUntil = (seconds: number) => jest.useFakeTimers({ now: seconds * 1_000, doNotFake: ['nextTick'] });
+    const from = (ring: KeyRing) => {
+      const rotated = publicKeys(rotateKeys(ring));
+      return { sent: { ...outgoing, keys: ring }, read: { ...incoming, keysOf: () => rotated } };
+    };
+
+    it('opens a message of the overlap after a rotation, and refuses it from the expiry on', async () => {
+      const { sent, read } = from(generateKeys({ exp: now + 60 }));
+      const sealed = await encrypt('x', sent);
+      await expect(decrypt(sealed, read)).resolves.toBeDefined();
+      waitUntil(now + 60);
+      await expect(decrypt(sealed, read)).rejects.toEqual(refusal('key_expired'));
+    });
+
+    it('refuses the chunks of a stream from the expiry on', async () => {
+      const { sent, read } = from(generateKeys({ exp: now + 60 }));
+      const sealer = await StreamSealer.open(sent);
+      const [first, second] = [await sealer.seal('1'), await sealer.seal('2', { last: true })];
+      const opener = new StreamOpener(read);
+      await opener.open(first);
+      waitUntil(now + 60);
+      await expect(opener.open(second)).rejects.toEqual(refusal('key_expired'));
+      await expect(new StreamOpener(read).open(first)).rejects.toEqual(refusal('key_expired'));
+    });
+
+    it('refuses a key of the future, but reports a wrong signature first', async () => {
+      const early = generateKeys();
+      const [enc, sig] = early.keys;
+      const keysOf = () => publicKeys({ keys: [enc!, { ...sig!, nbf: now + 60 }] });
+      const sealed = await encrypt('x', { ...outgoing, keys: early });
+      await expect(decrypt(sealed, { ...incoming, keysOf })).rejects.toEqual(refusal('key_expired'));
+      const forged = await encrypt('x', { ...outgoing, keys: { keys: [{ ...alice.keys[1]!, kid: sig!.kid }] } });
+      await expect(decrypt(forged, { ...incoming, keysOf })).rejects.toEqual(refusal('bad_signature'));
+    });
   });
 
   it('drops a key with a kid that is not its thumbprint', () => {

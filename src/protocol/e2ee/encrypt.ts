@@ -11,7 +11,15 @@ import {
   type Place,
 } from './envelope.js';
 import { Hpke, type Sealing } from './hpke.js';
-import { currentKey, privateKeyObject, type KeyRing, type KeySet, type PrivateKey, type PublicKey } from './keys.js';
+import {
+  currentKey,
+  privateKeyObject,
+  requirePrivateKeys,
+  type KeyRing,
+  type KeySet,
+  type PrivateKey,
+  type PublicKey,
+} from './keys.js';
 
 /** Sender, receiver and place of a message. */
 export interface Outgoing extends Place {
@@ -65,6 +73,7 @@ interface Prepared {
 type Visible = Omit<Envelope, 'encrypted_payload'>;
 
 async function prepared({ keys, recipientKeys, ...outgoing }: Outgoing): Promise<Prepared> {
+  requirePrivateKeys(keys, 'sig');
   const signer = currentKey(keys.keys, 'sig');
   const key: PublicKey = currentKey(recipientKeys.keys, 'enc');
   const envelope: Visible = {

@@ -56,11 +56,33 @@ export interface KeyTimes {
 
 /**
  * Adds new keys of both uses to a ring. The signing key in use endorses them, so that a peer that pinned it accepts
- * them. All older keys stay.
+ * them; when all have expired, the newest one does. All older keys stay. Throws `malformed` for a ring without private
+ * keys.
  */
 export function rotateKeys(ring: KeyRing, options: KeyTimes = {}): KeyRing {
+  requirePrivateKeys(ring, 'sig');
+  const signers = ring.keys.filter(({ use }) => use === 'sig');
+  const endorser = signers.findLast((key) => isValid(key)) ?? signers.at(-1)!;
   const { keys } = generateKeys(options);
-  return { keys: [...ring.keys, ...keys.map((key) => endorsed(key, currentKey(ring.keys, 'sig')))] };
+  return { keys: [...ring.keys, ...keys.map((key) => endorsed(key, endorser))] };
+}
+
+/**
+ * Checks that a ring has private keys for each of the uses, and no key of them without its private half. Throws
+ * `malformed`.
+ */
+export function requirePrivateKeys(ring: KeyRing, ...uses: readonly PublicKey['use'][]): void {
+  const listed: unknown = (ring as Partial<KeyRing> | undefined)?.keys;
+  const keys: readonly Partial<PrivateKey>[] = Array.isArray(listed) ? listed : [];
+  for (const wanted of uses) {
+    const own = keys.filter((key) => key?.use === wanted);
+    if (own.length > 0 && own.every(({ d }) => typeof d === 'string' && /^[\w-]{43}$/.test(d))) continue;
+    throw new E2eeError(
+      'malformed',
+      `keys: needs the private keys of "rialto keys e2ee new" or generateKeys; ` +
+        (own.length > 0 ? `a key for use "${wanted}" is only public` : `there is no key for use "${wanted}"`),
+    );
+  }
 }
 
 /** Returns the key set to publish: no private scalar is in it. */
@@ -82,8 +104,11 @@ export function currentKey<Key extends PublicKey>(
   return key;
 }
 
-/** True between `nbf` and `exp` of a key. */
-function isValid({ nbf = 0, exp = Infinity }: PublicKey, now: number): boolean {
+/**
+ * True between `nbf` and `exp` of a key.
+ * @param now milliseconds since the epoch.
+ */
+export function isValid({ nbf = 0, exp = Infinity }: PublicKey, now = systemClock.now()): boolean {
   return nbf * 1_000 <= now && now < exp * 1_000;
 }
 

@@ -1,16 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import {
-  durationOf,
-  entryOf,
-  forEachField,
-  readStruct,
-  readTimestamp,
-  readValue,
-  structOf,
-  timestampOf,
-  valueOf,
-} from './values.js';
-import { WireError, WireWriter, wireTypes, type WireReader } from './wire.js';
+import { ValueReader, writeDuration, writeStruct, writeTimestamp, writeValue } from './values.js';
+import { WireError, WireReader, WireWriter, wireTypes } from './wire.js';
 
 /*
  * Converts protocol buffer messages to their JSON (ProtoJSON) and back, driven by tables. Fields that are not on the
@@ -50,7 +40,7 @@ export type ParsedMessage =
 /** Reads the JSON of a message from its bytes. Never throws; the reason never quotes what was sent. */
 export function parseMessage(schema: Schema, bytes: Buffer): ParsedMessage {
   try {
-    return { ok: true, value: read(schema, bytes) };
+    return { ok: true, value: new MessageReader(bytes).read(schema) };
   } catch (error) {
     if (error instanceof WireError) return { ok: false, reason: error.message };
     throw error;
@@ -61,7 +51,8 @@ export function parseMessage(schema: Schema, bytes: Buffer): ParsedMessage {
 export function peekText({ number: wanted }: Field, bytes: Buffer): string | undefined {
   let found: string | undefined;
   try {
-    forEachField(bytes, (reader, number, wireType) => {
+    const reader = new WireReader(bytes);
+    new ValueReader(reader).eachField(0, (number, wireType) => {
       if (number !== wanted || wireType !== wireTypes.bytes) return false;
       found = reader.text();
       return true;
@@ -78,13 +69,7 @@ export function peekText({ number: wanted }: Field, bytes: Buffer): string | und
  */
 export function writeMessage(schema: Schema, json: JsonObject): Buffer {
   const writer = new WireWriter();
-  for (const [name, field] of Object.entries(schema)) {
-    const value = Object.hasOwn(json, name) ? json[name] : undefined;
-    if (value === undefined || (value === null && field.type !== 'value')) continue;
-    if (typeof field.type === 'object' && 'map' in field.type) writeMap(writer, field.number, field.type.map, value);
-    else if (field.repeated) for (const item of value as Json[]) write(writer, { ...field, present: true }, item);
-    else write(writer, field, value);
-  }
+  writeFields(writer, schema, json);
   return writer.finish();
 }
 
@@ -99,23 +84,62 @@ function fieldOf(schema: Schema, number: number): [string, Field] | undefined {
   return fields.get(number);
 }
 
-function read(schema: Schema, bytes: Buffer): JsonObject {
-  const object: JsonObject = {};
-  forEachField(bytes, (reader, number, wireType) => {
-    const [name, field] = fieldOf(schema, number) ?? [];
-    if (name === undefined || field === undefined || wireType !== wireTypeOf(field.type)) return false;
-    const value = readField(reader, field.type);
-    const before = object[name];
-    if (!field.repeated) object[name] = value;
-    else if (Array.isArray(before)) before.push(value);
-    else object[name] = [value];
-    return true;
-  });
-  return object;
+class MessageReader {
+  private readonly reader: WireReader;
+  private readonly values: ValueReader;
+
+  constructor(bytes: Buffer) {
+    this.reader = new WireReader(bytes);
+    this.values = new ValueReader(this.reader);
+  }
+
+  /** Reads the fields of a message. */
+  read(schema: Schema): JsonObject {
+    const object: JsonObject = {};
+    this.values.eachField(0, (number, wireType) => {
+      const [name, field] = fieldOf(schema, number) ?? [];
+      if (name === undefined || field === undefined || wireType !== wireTypeOf(field.type)) return false;
+      const value = this.readField(field.type);
+      const before = object[name];
+      if (!field.repeated) object[name] = value;
+      else if (Array.isArray(before)) before.push(value);
+      else object[name] = [value];
+      return true;
+    });
+    return object;
+  }
+
+  private readField(type: FieldType): Json {
+    const { reader } = this;
+    if (type === 'flag') return reader.unsigned() !== 0;
+    if (type === 'int32') return reader.int32();
+    if (type === 'text') return reader.text();
+    if (type === 'bytes') return reader.block().toString('base64');
+    if (typeof type === 'object' && 'enum' in type) {
+      const number = reader.int32();
+      return Object.keys(type.enum).find((name) => type.enum[name] === number) ?? number;
+    }
+    return reader.inBlock(() => this.readBlock(type));
+  }
+
+  private readBlock(type: BlockType): Json {
+    switch (type) {
+      case 'struct':
+        return this.values.readStruct();
+      case 'value':
+        return this.values.readValue();
+      case 'timestamp':
+        return this.values.readTimestamp();
+      case 'duration': // no request has one
+        return null;
+      default:
+        return isMessage(type) ? this.read(type.message) : null;
+    }
+  }
 }
 
-/** Types that are written with the length of the value in front. */
-type BlockType = Exclude<FieldType, 'text' | 'flag' | 'int32'>;
+/** Types of values with fields, which have their length in front. */
+type BlockType = Exclude<FieldType, 'text' | 'flag' | 'int32' | 'bytes'>;
 
 function isMessage(type: FieldType): type is { readonly message: Schema } {
   return typeof type === 'object' && 'message' in type;
@@ -130,40 +154,24 @@ function wireTypeOf(type: FieldType): number {
   return isNumber ? wireTypes.varint : wireTypes.bytes;
 }
 
-function readField(reader: WireReader, type: FieldType): Json {
-  if (type === 'flag') return reader.unsigned() !== 0;
-  if (type === 'int32') return reader.int32();
-  if (type === 'text') return reader.text();
-  if (typeof type === 'object' && 'enum' in type) {
-    const number = reader.int32();
-    return Object.keys(type.enum).find((name) => type.enum[name] === number) ?? number;
-  }
-  return readBlock(type, reader.block());
-}
-
-/** Reads a value that has its length in front. */
-function readBlock(type: BlockType, block: Buffer): Json {
-  switch (type) {
-    case 'bytes':
-      return block.toString('base64');
-    case 'struct':
-      return readStruct(block);
-    case 'value':
-      return readValue(block);
-    case 'timestamp':
-      return readTimestamp(block);
-    case 'duration': // no request has one
-      return null;
-    default:
-      return isMessage(type) ? read(type.message, block) : null;
+function writeFields(writer: WireWriter, schema: Schema, json: JsonObject): void {
+  for (const [name, field] of Object.entries(schema).reverse()) {
+    const value = Object.hasOwn(json, name) ? json[name] : undefined;
+    if (value === undefined || (value === null && field.type !== 'value')) continue;
+    if (typeof field.type === 'object' && 'map' in field.type) writeMap(writer, field.number, field.type.map, value);
+    else if (field.repeated)
+      for (const item of (value as Json[]).toReversed()) write(writer, { ...field, present: true }, item);
+    else write(writer, field, value);
   }
 }
 
 function writeMap(writer: WireWriter, number: number, type: FieldType, value: Json): void {
   if (!isJsonObject(value)) return;
-  for (const [key, item] of Object.entries(value)) {
-    writer.block(number, entryOf(key, type === 'text' ? Buffer.from(textOf(item)) : blockOf(type as BlockType, item)));
-  }
+  for (const [key, item] of Object.entries(value).reverse())
+    writer.inBlock(number, () => {
+      write(writer, { number: 2, type, present: true }, item);
+      writer.text(1, key);
+    });
 }
 
 function write(writer: WireWriter, { number, type, present = false }: Field, value: Json): void {
@@ -173,25 +181,25 @@ function write(writer: WireWriter, { number, type, present = false }: Field, val
     if (present || value === true) writer.varint(number, value === true ? 1 : 0);
   } else if (type === 'int32') {
     if (present || value !== 0) writer.varint(number, Math.trunc(Number(value)));
+  } else if (type === 'bytes') {
+    writer.block(number, Buffer.from(textOf(value), 'base64'));
   } else if (typeof type === 'object' && 'enum' in type) {
     const known = typeof value === 'string' && Object.hasOwn(type.enum, value) ? type.enum[value]! : 0;
     if (present || known !== 0) writer.varint(number, known);
-  } else writer.block(number, blockOf(type, value));
+  } else writer.inBlock(number, () => writeBlock(writer, type, value));
 }
 
-function blockOf(type: BlockType, value: Json): Uint8Array {
+function writeBlock(writer: WireWriter, type: BlockType, value: Json): void {
   switch (type) {
-    case 'bytes':
-      return Buffer.from(textOf(value), 'base64');
     case 'struct':
-      return structOf(isJsonObject(value) ? value : {});
+      return writeStruct(writer, isJsonObject(value) ? value : {});
     case 'value':
-      return valueOf(value);
+      return writeValue(writer, value);
     case 'timestamp':
-      return timestampOf(textOf(value)) ?? Buffer.alloc(0);
+      return writeTimestamp(writer, textOf(value));
     case 'duration':
-      return durationOf(textOf(value));
+      return writeDuration(writer, textOf(value));
     default:
-      return isMessage(type) && isJsonObject(value) ? writeMessage(type.message, value) : Buffer.alloc(0);
+      if (isMessage(type) && isJsonObject(value)) writeFields(writer, type.message, value);
   }
 }

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { maxJsonMembers } from '../json-text.js';
-import { WireError, WireReader, WireWriter } from './wire.js';
+import { largeObject, maxJsonMembers, maxJsonValues } from '../json-text.js';
+import { WireError, type WireReader, type WireWriter } from './wire.js';
 
 /*
  * Readers and writers for the messages of google.protobuf with their own form in ProtoJSON: Struct and Value are plain
@@ -11,139 +11,151 @@ import { WireError, WireReader, WireWriter } from './wire.js';
 const maxDepth = 64;
 const kinds = { null: 1, number: 2, text: 3, flag: 4, struct: 5, list: 6 } as const;
 
-/** Reads a Struct. Members named `__proto__` are dropped, as in parseJson. */
-export function readStruct(bytes: Buffer, depth = 1): JsonObject {
-  if (depth > maxDepth) throw new WireError(`nested deeper than ${maxDepth}`);
-  const members = new Map<string, Json>();
-  forEachField(bytes, (reader, number) => {
-    if (number !== 1) return false;
-    let [name, value]: [string, Json] = ['', null];
-    forEachField(reader.block(), (entry, part) => {
-      if (part === 1) name = entry.text();
-      else if (part === 2) value = readValue(entry.block(), depth + 1);
+/** Reads the fields of one message, and limits the work on them as parseJson does for JSON text. */
+export class ValueReader {
+  private values = 0;
+  private inLargeObjects = 0;
+
+  constructor(private readonly reader: WireReader) {}
+
+  /**
+   * Calls `visit` for each field. When `visit` returns false, it has read nothing and the field is skipped.
+   * @param free fields that do not count as values. More of them do, because a field may come any number of times.
+   */
+  eachField(free: number, visit: (number: number, wireType: number) => boolean): void {
+    for (let fields = 1; !this.reader.isAtEnd; fields++) {
+      if (fields > free) this.count();
+      const { number, wireType } = this.reader.tag();
+      if (!visit(number, wireType)) this.reader.skip(wireType);
+    }
+  }
+
+  /** Reads the fields of a Struct. Members named `__proto__` are dropped, as in parseJson. */
+  readStruct(depth = 1): JsonObject {
+    requireDepth(depth);
+    const object: JsonObject = {};
+    let members = 0;
+    this.eachField(0, (number) => {
+      if (number !== 1) return false;
+      this.countMember(++members);
+      let [name, value]: [string, Json] = ['', null];
+      this.reader.inBlock(() =>
+        this.eachField(2, (part) => {
+          if (part === 1) name = this.reader.text();
+          else if (part === 2) value = this.reader.inBlock(() => this.readValue(depth + 1));
+          else return false;
+          return true;
+        }),
+      );
+      if (name !== '__proto__') object[name] = value;
+      return true;
+    });
+    return object;
+  }
+
+  /** Reads the fields of a Value; without a kind it is null. Throws WireError for numbers that JSON does not have. */
+  readValue(depth = 1): Json {
+    const { reader } = this;
+    let value: Json = null;
+    this.eachField(1, (number) => {
+      if (number === kinds.null) value = nothing(reader.unsigned());
+      else if (number === kinds.number) value = finite(reader.double());
+      else if (number === kinds.text) value = reader.text();
+      else if (number === kinds.flag) value = reader.unsigned() !== 0;
+      else if (number === kinds.struct) value = reader.inBlock(() => this.readStruct(depth));
+      else if (number === kinds.list) value = reader.inBlock(() => this.readList(depth));
       else return false;
       return true;
     });
-    if (name !== '__proto__') members.set(name, value);
-    if (members.size > maxJsonMembers) throw new WireError(`an object has more than ${maxJsonMembers} members`);
-    return true;
-  });
-  return Object.fromEntries(members);
-}
+    return value;
+  }
 
-/** Reads a Value; a Value without a kind is null. Throws WireError for numbers that JSON does not have. */
-export function readValue(bytes: Buffer, depth = 1): Json {
-  let value: Json = null;
-  forEachField(bytes, (reader, number) => {
-    if (number === kinds.null) value = nothing(reader.unsigned());
-    else if (number === kinds.number) value = finite(reader.double());
-    else if (number === kinds.text) value = reader.text();
-    else if (number === kinds.flag) value = reader.unsigned() !== 0;
-    else if (number === kinds.struct) value = readStruct(reader.block(), depth);
-    else if (number === kinds.list) value = readList(reader.block(), depth);
-    else return false;
-    return true;
-  });
-  return value;
-}
+  /** Reads a Timestamp as RFC 3339 text, with three or nine digits of a second. */
+  readTimestamp(): string {
+    let [seconds, nanos] = [0, 0];
+    this.eachField(2, (number) => {
+      if (number === 1) seconds = Number(this.reader.int64());
+      else if (number === 2) nanos = this.reader.int32();
+      else return false;
+      return true;
+    });
+    const time = new Date(seconds * 1_000);
+    if (Number.isNaN(time.getTime()) || nanos < 0 || nanos > 999_999_999 || time.getUTCFullYear() > 9_999)
+      throw new WireError('a time is out of range');
+    const digits = nanos % 1_000_000 === 0 ? 3 : 9;
+    return time.toISOString().replace(/\.\d+Z$/, `.${String(nanos).padStart(9, '0').slice(0, digits)}Z`);
+  }
 
-/** Calls `visit` for each field. When `visit` returns false, it has read nothing and the field is skipped. */
-export function forEachField(
-  bytes: Buffer,
-  visit: (reader: WireReader, number: number, wireType: number) => boolean,
-): void {
-  const reader = new WireReader(bytes);
-  while (!reader.isAtEnd) {
-    const { number, wireType } = reader.tag();
-    if (!visit(reader, number, wireType)) reader.skip(wireType);
+  private readList(depth: number): Json[] {
+    requireDepth(depth);
+    const values: Json[] = [];
+    this.eachField(0, (number) => {
+      if (number !== 1) return false;
+      values.push(this.reader.inBlock(() => this.readValue(depth + 1)));
+      return true;
+    });
+    return values;
+  }
+
+  private count(): void {
+    if (++this.values > maxJsonValues) throw new WireError(`more than ${maxJsonValues} values`);
+  }
+
+  private countMember(members: number): void {
+    if (members < largeObject) return;
+    this.inLargeObjects += members === largeObject ? members : 1;
+    if (this.inLargeObjects > maxJsonMembers)
+      throw new WireError(`more than ${maxJsonMembers} members in objects of ${largeObject} or more`);
   }
 }
 
-export function structOf(object: JsonObject): Buffer {
-  const writer = new WireWriter();
-  for (const [name, value] of Object.entries(object)) writer.block(1, entryOf(name, valueOf(value)));
-  return writer.finish();
+function requireDepth(depth: number): void {
+  if (depth > maxDepth) throw new WireError(`nested deeper than ${maxDepth}`);
+}
+
+/** Writes the fields of a Struct. */
+export function writeStruct(writer: WireWriter, object: JsonObject): void {
+  for (const name of Object.keys(object).reverse())
+    writer.inBlock(1, () => {
+      writer.inBlock(2, () => writeValue(writer, object[name]!));
+      writer.text(1, name);
+    });
 }
 
 /**
- * Writes a Value. Its numbers are doubles, so an integer that no double holds is written as a string, as ProtoJSON
- * writes an int64.
+ * Writes the fields of a Value. Its numbers are doubles, so an integer that no double holds is written as a string, as
+ * ProtoJSON writes an int64.
  */
-export function valueOf(value: Json): Buffer {
-  const writer = new WireWriter();
+export function writeValue(writer: WireWriter, value: Json): void {
   if (value === null) writer.varint(kinds.null, 0);
   else if (typeof value === 'number') writer.double(kinds.number, value);
   else if (typeof value === 'bigint') writer.text(kinds.text, String(value));
   else if (typeof value === 'string') writer.text(kinds.text, value);
   else if (typeof value === 'boolean') writer.varint(kinds.flag, value ? 1 : 0);
-  else if (isJsonObject(value)) writer.block(kinds.struct, structOf(value));
-  else writer.block(kinds.list, listOf(value));
-  return writer.finish();
+  else if (isJsonObject(value)) writer.inBlock(kinds.struct, () => writeStruct(writer, value));
+  else
+    writer.inBlock(kinds.list, () => {
+      for (let index = value.length - 1; index >= 0; index--)
+        writer.inBlock(1, () => writeValue(writer, value[index]!));
+    });
 }
 
-export function entryOf(key: string, value: Uint8Array): Buffer {
-  const writer = new WireWriter();
-  writer.text(1, key);
-  writer.block(2, value);
-  return writer.finish();
-}
-
-/** Reads a Timestamp as RFC 3339 text, with three or nine digits of a second. */
-export function readTimestamp(bytes: Buffer): string {
-  const { seconds, nanos } = readSeconds(bytes);
-  const time = new Date(seconds * 1_000);
-  if (Number.isNaN(time.getTime()) || nanos < 0 || nanos > 999_999_999 || time.getUTCFullYear() > 9_999)
-    throw new WireError('a time is out of range');
-  const digits = nanos % 1_000_000 === 0 ? 3 : 9;
-  return time.toISOString().replace(/\.\d+Z$/, `.${String(nanos).padStart(9, '0').slice(0, digits)}Z`);
-}
-
-/** Writes a Timestamp; undefined when the text is not a time. */
-export function timestampOf(text: string): Buffer | undefined {
+/** Writes the fields of a Timestamp; none when the text is not a time. */
+export function writeTimestamp(writer: WireWriter, text: string): void {
   const time = Date.parse(text);
-  if (Number.isNaN(time)) return undefined;
+  if (Number.isNaN(time)) return;
   const seconds = Math.floor(time / 1_000);
-  return secondsOf(seconds, (time - seconds * 1_000) * 1_000_000);
+  writeSeconds(writer, seconds, (time - seconds * 1_000) * 1_000_000);
 }
 
-/** Writes a Duration of whole seconds, such as `10s`. */
-export function durationOf(text: string): Buffer {
-  return secondsOf(Math.trunc(Number.parseFloat(text) || 0), 0);
+/** Writes the fields of a Duration of whole seconds, such as `10s`. */
+export function writeDuration(writer: WireWriter, text: string): void {
+  writeSeconds(writer, Math.trunc(Number.parseFloat(text) || 0), 0);
 }
 
-function readSeconds(bytes: Buffer): { seconds: number; nanos: number } {
-  const time = { seconds: 0, nanos: 0 };
-  forEachField(bytes, (reader, number) => {
-    if (number === 1) time.seconds = Number(reader.int64());
-    else if (number === 2) time.nanos = reader.int32();
-    else return false;
-    return true;
-  });
-  return time;
-}
-
-function secondsOf(seconds: number, nanos: number): Buffer {
-  const writer = new WireWriter();
-  if (seconds !== 0) writer.varint(1, seconds);
+function writeSeconds(writer: WireWriter, seconds: number, nanos: number): void {
   if (nanos !== 0) writer.varint(2, nanos);
-  return writer.finish();
-}
-
-function readList(bytes: Buffer, depth: number): Json[] {
-  if (depth > maxDepth) throw new WireError(`nested deeper than ${maxDepth}`);
-  const values: Json[] = [];
-  forEachField(bytes, (reader, number) => {
-    if (number !== 1) return false;
-    values.push(readValue(reader.block(), depth + 1));
-    return true;
-  });
-  return values;
-}
-
-function listOf(values: readonly Json[]): Buffer {
-  const writer = new WireWriter();
-  for (const value of values) writer.block(1, valueOf(value));
-  return writer.finish();
+  if (seconds !== 0) writer.varint(1, seconds);
 }
 
 /** NullValue has one value only. */

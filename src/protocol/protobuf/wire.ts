@@ -11,14 +11,17 @@ export class WireError extends Error {}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads the fields of one message and never reads beyond its end. Throws WireError. */
+/** Reads the fields of a message and of the messages in it, and never reads beyond their ends. Throws WireError. */
 export class WireReader {
   private at = 0;
+  private end: number;
 
-  constructor(private readonly bytes: Buffer) {}
+  constructor(private readonly bytes: Buffer) {
+    this.end = bytes.length;
+  }
 
   get isAtEnd(): boolean {
-    return this.at >= this.bytes.length;
+    return this.at >= this.end;
   }
 
   tag(): { number: number; wireType: number } {
@@ -30,115 +33,185 @@ export class WireReader {
 
   /** Reads a length, a tag or a flag. Exact up to 2^53; larger values are too large for any of these. */
   unsigned(): number {
-    let value = 0;
-    this.eachSeptet((bits, shift) => (value += bits * 2 ** shift));
+    let byte = this.byte();
+    let value = byte & 0x7f;
+    for (let shift = 7; byte >= 0x80; shift += 7) {
+      byte = this.byteAt(shift);
+      value += (byte & 0x7f) * 2 ** shift;
+    }
     return value;
   }
 
   /** Reads the low 32 bits of a number, with a sign. */
   int32(): number {
-    let value = 0;
-    this.eachSeptet((bits, shift) => (value |= shift < 32 ? bits << shift : 0));
+    let byte = this.byte();
+    let value = byte & 0x7f;
+    for (let shift = 7; byte >= 0x80; shift += 7) {
+      byte = this.byteAt(shift);
+      value |= shift < 32 ? (byte & 0x7f) << shift : 0;
+    }
     return value;
   }
 
   int64(): bigint {
-    let value = 0n;
-    this.eachSeptet((bits, shift) => (value |= BigInt(bits) << BigInt(shift)));
+    let byte = this.byte();
+    let value = BigInt(byte & 0x7f);
+    for (let shift = 7; byte >= 0x80; shift += 7) {
+      byte = this.byteAt(shift);
+      value |= BigInt(byte & 0x7f) << BigInt(shift);
+    }
     return BigInt.asIntN(64, value);
   }
 
-  /** Reads the next block of bytes, which has its length in front; returns a view of the same memory. */
+  /** Reads the next block, which has its length in front, with a function that sees its end as the end of all. */
+  inBlock<Result>(read: () => Result): Result {
+    const outer = this.end;
+    this.end = this.endOf(this.unsigned());
+    const result = read();
+    this.at = this.end;
+    this.end = outer;
+    return result;
+  }
+
+  /** Reads the next block as bytes; returns a view of the same memory. */
   block(): Buffer {
-    return this.takeBytes(this.unsigned());
+    const start = this.skipTo(this.endOf(this.unsigned()));
+    return this.bytes.subarray(start, this.at);
   }
 
   text(): string {
-    try {
-      return utf8.decode(this.block());
-    } catch (error) {
-      throw error instanceof WireError ? error : new WireError('a text is not valid UTF-8');
-    }
+    const start = this.skipTo(this.endOf(this.unsigned()));
+    const text = this.bytes.toString('utf8', start, this.at);
+    // The text of invalid bytes has this character; others may have it too.
+    if (text.includes('\ufffd')) requireUtf8(this.bytes.subarray(start, this.at));
+    return text;
   }
 
   double(): number {
-    return this.takeBytes(8).readDoubleLE();
+    return this.bytes.readDoubleLE(this.skipTo(this.endOf(8)));
   }
 
   skip(wireType: number): void {
     if (wireType === wireTypes.varint) this.unsigned();
-    else if (wireType === wireTypes.bytes) this.block();
-    else if (wireType === wireTypes.fixed64) this.takeBytes(8);
-    else if (wireType === wireTypes.fixed32) this.takeBytes(4);
+    else if (wireType === wireTypes.bytes) this.skipTo(this.endOf(this.unsigned()));
+    else if (wireType === wireTypes.fixed64) this.skipTo(this.endOf(8));
+    else if (wireType === wireTypes.fixed32) this.skipTo(this.endOf(4));
     else throw new WireError('a field has a wire type that is not supported');
   }
 
-  private eachSeptet(take: (bits: number, shift: number) => void): void {
-    for (let shift = 0; shift < 70; shift += 7) {
-      const byte = this.bytes[this.at++];
-      if (byte === undefined) throw new WireError('it ends in the middle of a field');
-      take(byte & 0x7f, shift);
-      if (byte < 0x80) return;
-    }
-    throw new WireError('a number is too long');
+  private byte(): number {
+    if (this.at >= this.end) throw new WireError('it ends in the middle of a field');
+    return this.bytes[this.at++]!;
   }
 
-  private takeBytes(length: number): Buffer {
+  /** Reads a byte of a number; `shift` is the number of bits before it. */
+  private byteAt(shift: number): number {
+    if (shift >= 70) throw new WireError('a number is too long');
+    return this.byte();
+  }
+
+  private endOf(length: number): number {
     const end = this.at + length;
-    if (end > this.bytes.length) throw new WireError('it ends in the middle of a field');
-    const taken = this.bytes.subarray(this.at, end);
+    if (end > this.end) throw new WireError('it ends in the middle of a field');
+    return end;
+  }
+
+  /** Returns the index before the move. */
+  private skipTo(end: number): number {
+    const start = this.at;
     this.at = end;
-    return taken;
+    return start;
   }
 }
 
-/** Writes the fields of one message. */
+function requireUtf8(bytes: Uint8Array): void {
+  try {
+    utf8.decode(bytes);
+  } catch {
+    throw new WireError('a text is not valid UTF-8');
+  }
+}
+
+/**
+ * Writes a message from its end to its beginning, because the length of a block stands before its content. So the last
+ * field must be written first.
+ */
 export class WireWriter {
-  private readonly chunks: Uint8Array[] = [];
-  private size = 0;
+  private bytes = Buffer.allocUnsafe(256);
+  private start = this.bytes.length;
 
   /** Writes a whole number within 2^53, with a sign. */
   varint(number: number, value: number): void {
+    this.number(value);
     this.tag(number, wireTypes.varint);
-    this.raw(varintOf(value));
   }
 
   double(number: number, value: number): void {
-    const bytes = Buffer.allocUnsafe(8);
-    bytes.writeDoubleLE(value);
+    const at = this.room(8);
+    this.bytes.writeDoubleLE(value, at);
     this.tag(number, wireTypes.fixed64);
-    this.raw(bytes);
   }
 
   block(number: number, bytes: Uint8Array): void {
-    this.tag(number, wireTypes.bytes);
-    this.raw(varintOf(bytes.length));
-    this.raw(bytes);
+    const at = this.room(bytes.length);
+    this.bytes.set(bytes, at);
+    this.lengthAndTag(number, bytes.length);
   }
 
   text(number: number, text: string): void {
-    this.block(number, Buffer.from(text));
+    const length = Buffer.byteLength(text);
+    const at = this.room(length);
+    this.bytes.write(text, at);
+    this.lengthAndTag(number, length);
+  }
+
+  /** Writes a block with the fields that a function writes. */
+  inBlock(number: number, write: () => void): void {
+    const before = this.length;
+    write();
+    this.lengthAndTag(number, this.length - before);
   }
 
   finish(): Buffer {
-    return Buffer.concat(this.chunks, this.size);
+    return this.bytes.subarray(this.start);
+  }
+
+  private get length(): number {
+    return this.bytes.length - this.start;
+  }
+
+  private lengthAndTag(number: number, length: number): void {
+    this.number(length);
+    this.tag(number, wireTypes.bytes);
   }
 
   private tag(number: number, wireType: number): void {
-    this.raw(varintOf(number * 8 + wireType));
+    this.number(number * 8 + wireType);
   }
 
-  private raw(bytes: Uint8Array): void {
-    this.chunks.push(bytes);
-    this.size += bytes.length;
+  /** Encodes seven bits in each byte, the lowest first; negative numbers are encoded as 64 bits. */
+  private number(value: number): void {
+    if (value >= 0 && value < 0x80) {
+      const at = this.room(1);
+      this.bytes[at] = value;
+      return;
+    }
+    const septets: number[] = [];
+    let left = BigInt.asUintN(64, BigInt(value));
+    for (; left >= 0x80n; left >>= 7n) septets.push(Number(left & 0x7fn) | 0x80);
+    septets.push(Number(left));
+    const at = this.room(septets.length);
+    this.bytes.set(septets, at);
   }
-}
 
-/** Encodes seven bits in each byte, the lowest first; negative numbers are encoded as 64 bits. */
-function varintOf(value: number): Uint8Array {
-  if (value >= 0 && value < 0x80) return Uint8Array.of(value);
-  const bytes: number[] = [];
-  let left = BigInt.asUintN(64, BigInt(value));
-  for (; left >= 0x80n; left >>= 7n) bytes.push(Number(left & 0x7fn) | 0x80);
-  return Uint8Array.from([...bytes, Number(left)]);
+  /** Makes room for so many bytes; returns where they begin. */
+  private room(length: number): number {
+    if (length > this.start) {
+      const larger = Buffer.allocUnsafe(2 * this.bytes.length + length);
+      const start = larger.length - this.length;
+      this.bytes.copy(larger, start, this.start);
+      [this.bytes, this.start] = [larger, start];
+    }
+    return (this.start -= length);
+  }
 }

@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject } from '../../kernel/json.js';
+import { changesBetween, nearestOf } from '../../platform/config/nearest-name.js';
 import type { Declared } from './declared-published.js';
 
 const profileName = 'profile.yaml';
+/** Changes of letters up to which a name counts as a misspelling of another. */
+const maxChanges = 2;
 /**
  * Members of a profile with the same meaning as in the API. Other members are private to the agent and are not
  * published (RY-09).
@@ -30,6 +33,7 @@ const known = [
   'protocolVersions',
   'history',
   'a2a_accept_cleartext',
+  'a2a_enabled',
 ];
 
 /**
@@ -55,7 +59,18 @@ export async function readAgent(folder: string, directory: string): Promise<Decl
   // The default is text only, unless the profile says more (RY-08, RY-43).
   const usual = { defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'] };
   const name = typeof given.name === 'string' ? given.name : directory;
-  return { name, members: { ...usual, ...role, ...given } };
+  return { name, members: { ...usual, ...role, ...given }, doubts: misspelled(Object.keys(profile)) };
+}
+
+/** Returns a warning for each ignored member with a name that is almost one of those that have a meaning. */
+function misspelled(members: readonly string[]): string[] {
+  const ignored = members.filter((member) => member !== 'role' && !known.includes(member));
+  return ignored.flatMap((member) => {
+    const meant = nearestOf([...known, 'role'], member);
+    return changesBetween(meant, member) > maxChanges
+      ? []
+      : [`${profileName}: the member "${member}" is ignored; did you mean "${meant}"?`];
+  });
 }
 
 async function markOf(directory: string): Promise<string | undefined> {

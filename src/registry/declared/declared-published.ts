@@ -16,6 +16,8 @@ import { PublishAgent } from '../published/publishing.types.js';
 export interface Declared {
   readonly name: string;
   readonly members: Readonly<Record<string, unknown>> | RialtoError;
+  /** Probable mistakes of the declaration, for the log. */
+  readonly doubts?: readonly string[];
 }
 
 type DeclaredServer = Settings['configFile']['mcpServers'][number];
@@ -61,6 +63,7 @@ export class DeclaredPublished {
     const wanted = new Map<string, Wanted>();
     const bad: Refused[] = [];
     for (const agent of declared) {
+      for (const doubt of agent.doubts ?? []) this.log.warn({ agent: agent.name, source }, doubt);
       try {
         if (wanted.has(agent.name))
           throw new RialtoError('slug_taken', { message: 'another declared agent has this name' });

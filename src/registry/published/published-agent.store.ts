@@ -180,9 +180,12 @@ export class PublishedAgentStore {
       });
     }
     if (agent.source === 'api')
-      await this.quotas.requireWithin(agent.orgId!, 'agents', async () => {
-        return (await agents.countBy({ orgId: agent.orgId, source: 'api', ...live })) + 1;
-      });
+      await this.quotas.requireWithin(
+        agent.orgId!,
+        'agents',
+        async () => (await agents.countBy({ orgId: agent.orgId, source: 'api', ...live })) + 1,
+        tx,
+      );
     await this.requireFree(tx, agent);
     await this.requireOwnHost(tx, agent);
     const row: object = agent; // avoids a deep type check of the jsonb columns

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { OrgRef } from '../../kernel/call-context.js';
+import type { TrustTier } from '../../kernel/trust.js';
 import { systemClock } from '../../kernel/clock.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
@@ -25,7 +26,7 @@ import { CardCache, type BuiltCard } from '../cards/card-cache.js';
 import { securitySchemesOf } from '../cards/card-security.js';
 import { CardSigner } from '../cards/card-signer.js';
 import { calledFrom } from './published-names.js';
-import { namedSkill, type PublishedAgent, type PublishedSource } from '../published.types.js';
+import { namedSkill, type PublishedAgent } from '../published.types.js';
 
 /** Selects one card of an agent. `version` is the `A2A-Version` header of the request, if any. */
 export interface CardWish {
@@ -40,6 +41,8 @@ export interface Standing {
   readonly isDefault: boolean;
   /** True when the host of the agent's handle is its org or a domain of the org. */
   readonly isVerified: boolean;
+  /** The tier of the agent's org. */
+  readonly trustTier: TrustTier;
 }
 
 /** URLs of an agent, for people. */
@@ -64,11 +67,6 @@ interface Wanted extends CardWish {
 
 /** Extension with the statements of the gateway about its agents (RI-13). */
 const identityUri = 'urn:rialto:identity:v1';
-/**
- * Trust tiers. 3: declared by the operator of the deployment. 2: declared by an admin of an org. 0 and 1 are for
- * agents of other systems.
- */
-const trustTiers: Record<PublishedSource, number> = { api: 2, config: 3, folder: 3, conformance: 3 };
 const both: readonly A2aVersion[] = ['1.0', '0.3'];
 
 /** Builds and signs the cards of published agents and caches them as bytes. */
@@ -86,7 +84,7 @@ export class PublishedCards {
   cardFor(agent: PublishedAgent, wish: CardWish, standing: Standing): BuiltCard | Promise<BuiltCard> {
     return this.card({
       ...wish,
-      key: `${agent.revision}|${standing.isDefault}|${standing.isVerified}`,
+      key: `${agent.revision}|${standing.isDefault}|${standing.isVerified}|${standing.trustTier}`,
       offered: agent.versions,
       lastModified: agent.updatedAt,
       facts: () => this.factsOf(agent, standing),
@@ -108,7 +106,7 @@ export class PublishedCards {
     const modes = (of: 'inputModes' | 'outputModes') => [...new Set([agent, ...others].flatMap((one) => one[of]))];
     return this.card({
       ...wish,
-      key: `service|${agent.revision}|${standing.isVerified}|${key}`,
+      key: `service|${agent.revision}|${standing.isVerified}|${standing.trustTier}|${key}`,
       offered: agent.versions,
       facts: () => ({
         ...this.factsOf(agent, standing),
@@ -176,8 +174,9 @@ export class PublishedCards {
     return `${this.publicUrl.base}/a2a/agents/${calledFrom(name, org, defaultOrg)}`;
   }
 
-  private factsOf(agent: PublishedAgent, { hasStaticBearer, isDefault, isVerified }: Standing): CardFacts {
-    const extensions = [...agent.extensions, ...identityOf(agent, isVerified), ...this.encryptionOf(agent)];
+  private factsOf(agent: PublishedAgent, standing: Standing): CardFacts {
+    const { hasStaticBearer, isDefault } = standing;
+    const extensions = [...agent.extensions, ...identityOf(agent, standing), ...this.encryptionOf(agent)];
     return {
       ...agent,
       doors: this.doorsOf(agent, isDefault),
@@ -249,11 +248,14 @@ export class PublishedCards {
  * Returns the identity extension. The conformance agent has none, because its card contains only what the kit
  * expects.
  */
-function identityOf({ handle, name, org, source }: PublishedAgent, verified: boolean): AgentExtension[] {
+function identityOf(
+  { handle, name, org, source }: PublishedAgent,
+  { isVerified: verified, trustTier }: Standing,
+): AgentExtension[] {
   if (source === 'conformance') return [];
   const called = handle?.includes('@') ? handle : `${handle ?? name}@${org.slug}`;
-  const params = { trustTier: trustTiers[source], handle: called, verified };
-  return [{ uri: identityUri, description: 'Who vouches for this agent, and its name.', params }];
+  const params = { trustTier, handle: called, verified };
+  return [{ uri: identityUri, description: "The trust tier of the agent's org, and the agent's name.", params }];
 }
 
 /**

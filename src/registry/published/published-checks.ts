@@ -1,13 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgRef } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
+import { storableText } from '../../kernel/json.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
+import { inTurns } from '../../platform/jobs/in-turns.js';
 import { OrgDirectory } from '../../policy/org-directory.js';
+import type { AgentEntity } from '../agents/agent.entity.js';
 import { AgentStore } from '../agents/agent.store.js';
+import { understand, type RegisteredAgent } from '../agents/agent-view.js';
 import { calledOf } from './published-names.js';
 import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';
 import { ToolServers } from '../tool-servers.js';
+
+/** Number of skills that an error lists. */
+const maxListed = 20;
 
 /** Checks the parts of a published agent that depend on other data: registered agents, MCP servers, URLs, handles. */
 @Injectable()
@@ -22,8 +29,8 @@ export class PublishedChecks {
 
   /**
    * Returns the declaration in the form that is stored. Throws `invalid_params` for an unknown agent, `unprocessable`
-   * for an unknown MCP server or tool, `slug_taken` for the host of another org, and `url_not_allowed` as registration
-   * does.
+   * for an unknown skill, MCP server or tool, `slug_taken` for the host of another org, and `url_not_allowed` as
+   * registration does.
    */
   async admitted<Given extends ChangePublished>(org: OrgRef, given: Given): Promise<Given> {
     const { handle, executor } = given;
@@ -75,7 +82,10 @@ export class PublishedChecks {
     if (executor.kind === 'mcp-tool') await this.requireTool(org, executor, at);
     if (executor.kind !== 'remote') return executor;
     const agent = await this.agents.find(org.id, executor.agentId);
-    if (agent) return { ...executor, agentId: agent.id };
+    if (agent) {
+      if (executor.skillId !== undefined) await requireSkill(agent, executor.skillId, at);
+      return { ...executor, agentId: agent.id };
+    }
     throw new RialtoError('invalid_params', {
       message: `${at}.agentId: names no registered agent of this org`,
       violations: [{ field: `${at}.agentId`, description: 'names no registered agent of this org' }],
@@ -95,10 +105,23 @@ export class PublishedChecks {
   }
 }
 
-function refusedField(field: string, description: string): RialtoError {
+/** Refuses a skill that the card does not have. A card that is not known yet, or an extended one, may have it. */
+async function requireSkill(agent: AgentEntity, skillId: string, at: string): Promise<void> {
+  const [{ card }] = (await inTurns(understand([agent]))) as [RegisteredAgent];
+  if (!card || card.capabilities.extendedAgentCard || card.skills.length === 0) return;
+  const ids = card.skills.map(({ id }) => id);
+  if (ids.includes(skillId)) return;
+  const listed = ids.slice(0, maxListed).join(', ') + (ids.length > maxListed ? ', …' : '');
+  const description = `the agent "${agent.slug}" has no skill "${skillId}"; its skills: ${storableText(listed, 1_000)}`;
+  throw refusedField(`${at}.skillId`, description, `GET /api/a2a/agents/${agent.slug} shows the skills of its card`);
+}
+
+const toolsHint = 'GET /api/mcp/servers lists the MCP servers, their tools, and the tools that wait for approval';
+
+function refusedField(field: string, description: string, hint = toolsHint): RialtoError {
   return new RialtoError('unprocessable', {
     message: `${field}: ${description}`,
-    hint: 'GET /api/mcp/servers lists the MCP servers, their tools, and the tools that wait for approval',
+    hint,
     violations: [{ field, description }],
   });
 }

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { canonicalJson } from '../../kernel/canonical-json.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId, type AgentId, type OrgId } from '../../kernel/ids.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import type { Tx } from '../../platform/database/tx.js';
+import { isReader } from '../../protocol/a2a/media-types.js';
 import { ExecutorSecrets } from '../executor-secrets.js';
 import type { Definition, ExecutorConfig, LlmConfig, PublishedSource } from '../published.types.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
@@ -30,12 +32,14 @@ type WithSecret = Extract<ExecutorConfig, { kind: 'http' | 'mailbox' }>;
 @Injectable()
 export class PublishedWriter {
   constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: PublishedAgentStore,
     private readonly secrets: ExecutorSecrets,
   ) {}
 
   /** Inserts an agent; call it under the lock of the org. */
   async insert(tx: Tx, orgId: OrgId, source: PublishedSource, { definition, apiKey }: Wanted): Promise<Written> {
+    this.requireReachable(definition);
     const place = { id: newId<AgentId>(), orgId };
     const { secret, executorSecret } = this.secretFor(place, { definition, apiKey });
     const address = this.secrets.sealAddress(place, definition.executor);
@@ -46,7 +50,9 @@ export class PublishedWriter {
   /** Changes the given members of an agent; call it under the lock of the org. */
   change(tx: Tx, row: PublishedAgentEntity, change: ChangePublished): Promise<Written> {
     const before = { ...row, executor: this.secrets.openAddress(row) };
-    return this.update(tx, row, { definition: definitionOf(change, before), apiKey: apiKeyOf(change) });
+    const definition = definitionOf(change, before);
+    if (change.executor || change.a2a_accept_cleartext !== undefined) this.requireReachable(definition);
+    return this.update(tx, row, { definition, apiKey: apiKeyOf(change) });
   }
 
   /** Updates an agent; call it under the lock of the org. It restores an archived agent. */
@@ -71,7 +77,23 @@ export class PublishedWriter {
     const known = await this.store.find(org, name, tx);
     const row = known?.source === source ? known : await this.store.findArchived(tx, org, name, source);
     if (!row) await this.insert(tx, org, source, wanted);
-    else if (row.archivedAt || !this.isSame(row, wanted)) await this.update(tx, row, wanted);
+    else if (row.archivedAt || !this.isSame(row, wanted)) {
+      this.requireReachable(wanted.definition);
+      await this.update(tx, row, wanted);
+    }
+  }
+
+  /** Throws `unprocessable` for an agent that would refuse every message: cleartext, and what it cannot decrypt. */
+  private requireReachable({ executor, acceptCleartext }: Definition): void {
+    if ((acceptCleartext ?? this.settings.RIALTO_A2A_ACCEPT_CLEARTEXT) || !isReader(executor)) return;
+    const kind = executor.kind === 'routes' ? executor.otherwise.kind : executor.kind;
+    const description = `an agent with the executor "${kind}" must accept cleartext: the gateway reads its messages`;
+    const isUsual = acceptCleartext === null;
+    throw new RialtoError('unprocessable', {
+      message: `a2a_accept_cleartext: ${description}`,
+      hint: isUsual ? 'set it to true; RIALTO_A2A_ACCEPT_CLEARTEXT is false in this deployment' : 'set it to true',
+      violations: [{ field: 'a2a_accept_cleartext', description }],
+    });
   }
 
   /** Replaces the secret of an executor. Throws `unprocessable` for an executor without one. */

@@ -4,7 +4,8 @@ import type { JsonObject } from '../../kernel/json.js';
 import { trimEnd } from '../../kernel/text.js';
 import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
 import { isUsable, type CardInterface } from '../../protocol/a2a/card-interfaces.js';
-import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
+import { parseLongJson } from '../../platform/turns.js';
+import { containsUnstorable } from '../../protocol/jsonrpc.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
 
@@ -97,7 +98,7 @@ export class CardFetcher {
     if (response.status === 304 && etag !== undefined) return undefined;
     if (response.status !== 200) throw invalidCard(`the card answers HTTP ${response.status}`, response.status);
     const text = response.body.toString('utf8');
-    const parsed = parseJson(text);
+    const parsed = await parseLongJson(text);
     if (!parsed.ok) throw invalidCard(`the card is not JSON: ${parsed.reason}`, response.status);
     if (containsUnstorable(parsed.value))
       throw invalidCard('the card holds NUL characters or lone surrogates', response.status);

@@ -1,7 +1,7 @@
-import { betaSample, chanceOf, choose, type Contender } from './choose.js';
+import { betaSample, chanceOf, choose, type Candidate } from './choose.js';
 
 const even = { health: 1, load: 1, cost: 1 };
-const contender = (more: Partial<Contender> = {}): Contender => ({
+const candidate = (more: Partial<Candidate> = {}): Candidate => ({
   fit: 1,
   factors: even,
   successes: 0,
@@ -10,10 +10,10 @@ const contender = (more: Partial<Contender> = {}): Contender => ({
   ...more,
 });
 
-/** Counts how often each contender is chosen; all draws share one random sequence. */
-function picks(contenders: Contender[], times: number, chance = chanceOf(20_260_718)): number[] {
-  const counts = contenders.map(() => 0);
-  for (let time = 0; time < times; time++) counts[choose(contenders, chance).best]!++;
+/** Counts how often each candidate is chosen; all draws share one random sequence. */
+function picks(candidates: Candidate[], times: number, chance = chanceOf(20_260_718)): number[] {
+  const counts = candidates.map(() => 0);
+  for (let time = 0; time < times; time++) counts[choose(candidates, chance).best]!++;
   return counts;
 }
 
@@ -23,7 +23,7 @@ describe('the choice among agents', () => {
     ['of 100 calls', 90, 10, 50, 50],
   ])('RE-71 90 %% success gets over 80 %% of 1,000 picks against 50 %%, %s', (_what, s1, f1, s2, f2) => {
     const [good, poor] = picks(
-      [contender({ successes: s1, failures: f1 }), contender({ successes: s2, failures: f2 })],
+      [candidate({ successes: s1, failures: f1 }), candidate({ successes: s2, failures: f2 })],
       1_000,
     );
     expect(good).toBeGreaterThan(800);
@@ -31,22 +31,22 @@ describe('the choice among agents', () => {
   });
 
   it('RE-71 tries an agent without calls sometimes, and two of them equally often', () => {
-    const [known, fresh] = picks([contender({ successes: 8, failures: 2 }), contender()], 1_000);
+    const [known, fresh] = picks([candidate({ successes: 8, failures: 2 }), candidate()], 1_000);
     expect(known).toBeGreaterThan(fresh!);
     expect(fresh).toBeGreaterThan(100);
-    const [one, other] = picks([contender(), contender()], 1_000);
+    const [one, other] = picks([candidate(), candidate()], 1_000);
     expect(Math.abs(one! - other!)).toBeLessThan(150);
   });
 
   it('chooses the other agent when a fit or factor is half as good', () => {
     for (const lesser of [{ fit: 0.5 }, ...Object.keys(even).map((name) => ({ factors: { ...even, [name]: 0.5 } }))]) {
       const of = { successes: 50, failures: 50 };
-      expect(picks([contender({ ...of, ...lesser }), contender(of)], 200)[1]).toBe(200);
+      expect(picks([candidate({ ...of, ...lesser }), candidate(of)], 200)[1]).toBe(200);
     }
   });
 
   it('draws the same numbers for the same seed, and others for another seed', () => {
-    const three = [contender(), contender({ successes: 3 }), contender({ failures: 4 })];
+    const three = [candidate(), candidate({ successes: 3 }), candidate({ failures: 4 })];
     expect(choose(three, chanceOf(7))).toEqual(choose(three, chanceOf(7)));
     expect(choose(three, chanceOf(7))).not.toEqual(choose(three, chanceOf(8)));
   });
@@ -54,8 +54,8 @@ describe('the choice among agents', () => {
   it('chooses no agent from an empty list, and the first of equals', () => {
     expect(choose([], chanceOf(1))).toEqual({ best: -1, drawn: [] });
     const same = () => 0.5;
-    expect(choose([contender(), contender()], same)).toMatchObject({ best: 0 });
-    expect(choose([contender({ fit: 0.5 }), contender()], same)).toMatchObject({ best: 1 });
+    expect(choose([candidate(), candidate()], same)).toMatchObject({ best: 0 });
+    expect(choose([candidate({ fit: 0.5 }), candidate()], same)).toMatchObject({ best: 1 });
   });
 
   it.each([
@@ -80,7 +80,7 @@ describe('the choice among agents', () => {
   it('stays in [0, 1] for the extreme random numbers', () => {
     const ends = [0, 1 - 2 ** -32, 0, 0.5];
     let next = 0;
-    const { sampled } = choose([contender()], () => ends[next++ % ends.length]!).drawn[0]!;
+    const { sampled } = choose([candidate()], () => ends[next++ % ends.length]!).drawn[0]!;
     expect(sampled >= 0 && sampled <= 1).toBe(true);
   });
 });

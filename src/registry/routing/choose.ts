@@ -4,7 +4,7 @@ import type { Factors } from './weight.js';
 export type Chance = () => number;
 
 /** An agent that can be chosen. */
-export interface Contender {
+export interface Candidate {
   /** Fit for the work, in [0, 1]. */
   readonly fit: number;
   readonly factors: Factors;
@@ -16,7 +16,7 @@ export interface Contender {
 }
 
 /**
- * Random draw for a contender: the success rate, and the score that multiplies it with all other factors. Both are in
+ * Random draw for a candidate: the success rate, and the score that multiplies it with all other factors. Both are in
  * [0, 1].
  */
 export interface Drawn {
@@ -24,33 +24,33 @@ export interface Drawn {
   readonly score: number;
 }
 
-/** Result of a choice: the index of the chosen contender (-1 for none) and the draw of each. */
+/** Result of a choice: the index of the chosen candidate (-1 for none) and the draw of each. */
 export interface Drawing {
   readonly best: number;
   readonly drawn: readonly Drawn[];
 }
 
-/** Chooses the contender with the highest draw, the first of equal ones. */
-export function choose(contenders: readonly Contender[], chance: Chance): Drawing {
-  const drawn = drawAll(contenders, chance);
+/** Chooses the candidate with the highest draw, the first of equal ones. */
+export function choose(candidates: readonly Candidate[], chance: Chance): Drawing {
+  const drawn = drawAll(candidates, chance);
   const best = drawn.reduce((leader, { score }, index) => (score > (drawn[leader]?.score ?? -1) ? index : leader), -1);
   return { best, drawn };
 }
 
 /**
- * Stage 3 of the choice: Thompson sampling. For each contender it draws a success rate from the Beta posterior (with
+ * Stage 3 of the choice: Thompson sampling. For each candidate it draws a success rate from the Beta posterior (with
  * a uniform prior). An agent with few calls is tried sometimes, and a failing agent less often (RE-71). The
- * same contenders in the same order with the same random numbers give the same draws.
+ * same candidates in the same order with the same random numbers give the same draws.
  */
-export function drawAll(contenders: readonly Contender[], chance: Chance): Drawn[] {
-  return contenders.map(({ fit, factors, successes, failures }) => {
+export function drawAll(candidates: readonly Candidate[], chance: Chance): Drawn[] {
+  return candidates.map(({ fit, factors, successes, failures }) => {
     const sampled = betaSample(successes + 1, failures + 1, chance);
     return { sampled, score: fit * factors.health * factors.load * factors.cost * sampled };
   });
 }
 
-/** Returns whether a contender costs less than `one` and is at least as good in fit, health, load and success. */
-export function isCheaperEqual(other: Contender, one: Contender): boolean {
+/** Returns whether a candidate costs less than `one` and is at least as good in fit, health, load and success. */
+export function isCheaperEqual(other: Candidate, one: Candidate): boolean {
   return (
     other.cost < one.cost &&
     other.fit >= one.fit &&
@@ -60,7 +60,7 @@ export function isCheaperEqual(other: Contender, one: Contender): boolean {
   );
 }
 
-function meanOf({ successes, failures }: Contender): number {
+function meanOf({ successes, failures }: Candidate): number {
   return (successes + 1) / (successes + failures + 2);
 }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Message } from '../../protocol/a2a/model.js';
 import type { TaskState } from '../../protocol/a2a/states.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
-import { play, type Script } from './play.js';
+import { play, type Script } from './scripted-run.js';
 
 const messageOf = (text: string) => ({ parts: [{ text }] });
 const status = (state: TaskState, text?: string): TaskUpdate => ({

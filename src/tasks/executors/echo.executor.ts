@@ -3,7 +3,7 @@ import type { Message, Part } from '../../protocol/a2a/model.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import type { TaskExecutor, TaskRun } from '../executor.port.js';
 import type { StoredTask } from '../task.types.js';
-import { play, type Script } from './play.js';
+import { play, type Script } from './scripted-run.js';
 
 type EchoConfig = Extract<ExecutorConfig, { kind: 'echo' }>;
 

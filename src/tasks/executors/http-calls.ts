@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { withReason } from '../../platform/http/outbound/unreachable.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { signatureHeaders } from '../../protocol/webhook-signature.js';
@@ -32,7 +33,7 @@ export interface Call {
 
 /**
  * Signed calls to the services of published agents. Error texts contain neither addresses nor bodies, because the
- * agent's caller reads them.
+ * agent's caller reads them; a reason such as a refused connection contains none.
  */
 @Injectable()
 export class HttpCalls {
@@ -93,7 +94,7 @@ export class HttpCalls {
 function retryable(error: unknown): RialtoError {
   const { code } = RialtoError.from(error);
   if (!(code in texts)) throw error;
-  const known = new RialtoError(code, { message: texts[code as keyof typeof texts], cause: error });
+  const known = new RialtoError(code, { message: withReason(texts[code as keyof typeof texts], error), cause: error });
   if (code === 'remote_transport' || code === 'remote_timeout') return known;
   throw known;
 }

@@ -1,10 +1,13 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { ZodError } from 'zod';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import type { SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
-import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { parseLongJson } from '../../platform/turns.js';
+import { containsUnstorable } from '../../protocol/jsonrpc.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
 import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
 import { hasReached, isWokenEarly, remembering, turnOf } from '../external/execution-report.js';
 import { silenceMs } from '../storage/execution-times.js';
@@ -22,12 +25,15 @@ import { HttpCalls } from './http-calls.js';
 export class HttpExecutor implements TaskExecutor {
   readonly kind = 'http';
   readonly pure = false;
+  /** Agents of which the log has said that their services answer without an event. */
+  private readonly silent = new WeakSet<PublishedAgent>();
 
   constructor(
     private readonly calls: HttpCalls,
     private readonly reports: ReportApplier,
     private readonly orders: WorkOrders,
     private readonly publicUrl: PublicUrl,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
@@ -53,7 +59,9 @@ export class HttpExecutor implements TaskExecutor {
     await run.stored();
     // Reports go to the row, not through this run: the service may already have reported at the executions endpoint,
     // and then the row is newer than this run's task.
-    await this.reports.applyEvents(task, eventsIn(answer, id), { reached });
+    const events = await eventsIn(answer, id);
+    if (events.length === 0 && answer.body.length > 0) this.noteSilence(run);
+    await this.reports.applyEvents(task, events, { reached });
     // In one commit: a task with this memo that is due at once would be treated as one that was silent for the whole
     // time.
     yield { memo: remembering(task, reached, systemClock.now()), deferred: { lookAgainMs: silenceMs } };
@@ -63,6 +71,14 @@ export class HttpExecutor implements TaskExecutor {
   async abandon({ agent, task }: Omit<TaskRun, 'signal' | 'earlier' | 'stored'>): Promise<void> {
     const body = JSON.stringify({ type: 'cancel', taskId: task.id, agent: agent.name });
     await this.calls.post(agent, { id: `${task.id}-cancel`, body, headers: this.orders.headersOf(agent, task) });
+  }
+
+  /** An answer without an event may be meant as a confirmation, or as the result in a form that has no meaning here. */
+  private noteSilence({ agent, task }: TaskRun): void {
+    if (this.silent.has(agent)) return;
+    this.silent.add(agent);
+    const text = 'a service answered with a body that has no event; its task waits for reports at the callbackUrl';
+    this.log.warn({ agent: agent.name, taskId: task.id }, text);
   }
 
   private async orderOf({ ctx, agent, task, message, ...run }: TaskRun) {
@@ -75,7 +91,9 @@ export class HttpExecutor implements TaskExecutor {
   }
 }
 
-const silenceText = `the service sent no report for ${silenceMs / 60_000} minutes`;
+const silenceText =
+  `the service sent no report for ${silenceMs / 60_000} minutes, ` +
+  'neither in its answer to the message nor at the callbackUrl';
 
 /**
  * A signal that ignores the loss of the lease. A report of the service that is still being called may have ended the
@@ -95,9 +113,9 @@ function unlessLost(signal: AbortSignal): AbortSignal {
  * The events in an answer. An answer that is not JSON only confirms that the message was received. Throws
  * `remote_invalid_response`.
  */
-function eventsIn({ headers, body }: SafeResponse, callId: string): ExecutionEvent[] {
+async function eventsIn({ headers, body }: SafeResponse, callId: string): Promise<ExecutionEvent[]> {
   if (!/^application\/json\b/i.test(headers['content-type'] ?? '') || body.length === 0) return [];
-  const parsed = parseJson(body.toString('utf8'));
+  const parsed = await parseLongJson(body.toString('utf8'));
   if (!parsed.ok || containsUnstorable(parsed.value)) throw badAnswer('is not JSON that can be stored');
   try {
     return inlineEvents(parsed.value, callId);

@@ -2,7 +2,7 @@ import type { Message } from '../../protocol/a2a/model.js';
 import type { RoutesConfig } from '../../registry/published.types.js';
 import type { TaskExecutor, TaskRun } from '../executor.port.js';
 import { TaskExecutors } from '../task-executors.js';
-import { chooseRoute } from './route-choice.js';
+import { chooseRoute } from '../run/route-choice.js';
 
 /** Passes each task to one of several executors, chosen by its text. Clients see one agent with one card (RY-46). */
 export class RoutesExecutor implements TaskExecutor {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import { isDatabaseAway } from '../../platform/database/outage.js';
 import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
-import { credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
+import { credentialsOf, CredentialRemover } from '../../platform/secrets/credential-remover.js';
 import { interruptedStates } from '../../protocol/a2a/states.js';
 import { ExecutorSecrets } from '../../registry/executor-secrets.js';
 import { PublishedService } from '../../registry/published.service.js';
@@ -78,7 +78,7 @@ export class ReportApplier {
     const { secret, url } = await this.secrets.secretsOf(agentId);
     const tokens = [{ taskId: id }, ...(scope ? [scope] : [])].map((one) => this.tokens.issue(one));
     const secrets = [...(secret ? [secret.reveal()] : []), ...(url === undefined ? [] : credentialsOf(url))];
-    return new SaidBack([...tokens, ...secrets]).clean(events);
+    return new CredentialRemover([...tokens, ...secrets]).clean(events);
   }
 
   /** The kind of executor of a task. When its agent is gone, the form of the report decides. */

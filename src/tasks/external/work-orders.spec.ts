@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { LineageSeal } from '../../platform/secrets/lineage.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { Message } from '../../protocol/a2a/model.js';
@@ -8,7 +9,7 @@ import type { StoredTask } from '../task.types.js';
 import { WorkOrders } from './work-orders.js';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
-const seal = new LineageSeal(Buffer.alloc(32, 1));
+const seal = new LineageSeal(createSecretKey(Buffer.alloc(32, 1)));
 const orders = new WorkOrders(new ExecutionTokens(new Vault(Buffer.alloc(32, 2))), seal, {
   A2A_PROCESSING_LIFETIME_MAX_MS: 60_000,
 });

@@ -3,7 +3,7 @@ import type { Notice } from '../../kernel/notices.js';
 import { Notices } from '../../platform/bus/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
-import { weightOf } from '../../kernel/weight.js';
+import { weightOf } from '../../kernel/json.js';
 import { TaskStore } from '../storage/task.store.js';
 import type { NumberedEvent, StoredTask } from '../task.types.js';
 

@@ -6,7 +6,7 @@ import type { Artifact, Message } from '../../protocol/a2a/model.js';
 import { withoutSecretMetadata, withoutSecrets } from '../../protocol/a2a/secret-members.js';
 import { interruptedStates, terminalStates, wordOf, type TaskState } from '../../protocol/a2a/states.js';
 import type { Said, TaskUpdate } from '../executor.port.js';
-import { weightOf } from '../../kernel/weight.js';
+import { weightOf } from '../../kernel/json.js';
 import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*

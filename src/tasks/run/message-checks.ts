@@ -3,7 +3,8 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
-import { oversized, type SizeLimits } from '../../protocol/a2a/message-size.js';
+import { isEncrypted } from '../../protocol/a2a/encrypted-parts.js';
+import { oversized, type SizeLimits, type TooLarge } from '../../protocol/a2a/message-size.js';
 import type { SendParams } from '../../protocol/a2a/request/operations.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { RegistryService } from '../../registry/registry.service.js';
@@ -28,7 +29,7 @@ export class MessageChecks {
     const { field, bytes, maxBytes } = found;
     throw new RialtoError('too_large', {
       message: `${field} of the message has ${bytes} bytes; at most ${maxBytes} are accepted`,
-      hint: field === 'metadata' ? 'put content into parts' : 'send a file part with the URL of the content',
+      hint: hintOf(field, isEncrypted(message.parts)),
       data: { field, bytes, maxBytes },
     });
   }
@@ -54,4 +55,11 @@ export class MessageChecks {
     const called = path.split('/', 1)[0]!.replaceAll('%40', '@');
     return [name, handle, `${name}@${org.slug}`].includes(called);
   }
+}
+
+function hintOf(field: TooLarge['field'], isSealed: boolean): string {
+  if (field === 'metadata') return 'put content into parts';
+  return isSealed
+    ? 'split the content into several encrypted messages'
+    : 'send a file part with the URL of the content';
 }

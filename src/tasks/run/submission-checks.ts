@@ -1,14 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
+import { wrongPayload } from '../../protocol/a2a/encrypted-parts.js';
 import { cleartext, encrypted, refusedContent } from '../../protocol/a2a/media-types.js';
 import type { Part } from '../../protocol/a2a/model.js';
 import { TrustQuotas } from '../../policy/trust-quotas.js';
 import type { SendParams } from '../../protocol/a2a/request/operations.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
+import { chooseRoute } from './route-choice.js';
 import { TaskExecutors } from '../task-executors.js';
 import { placeOf } from '../task-verbs.js';
+import type { StoredTask } from '../task.types.js';
 import { MessageChecks } from './message-checks.js';
 import { TaskQuota } from './task-quota.js';
 
@@ -29,9 +32,18 @@ export class SubmissionChecks {
    */
   requireAcceptable(ctx: CallContext, agent: PublishedAgent, params: SendParams): Promise<void> | undefined {
     this.requireNoLoop(ctx, agent);
-    this.requireAcceptedContent(agent, params.message.parts);
+    // The route of a task that continues is known only with its first message.
+    if (agent.executor.kind !== 'routes' || params.message.taskId === undefined)
+      this.requireAcceptedContent(agent, params.message.parts);
     this.messages.requireSize(params);
     return ctx.principal.kind === 'agent' ? this.messages.requireOther(ctx, agent) : undefined;
+  }
+
+  /** Checks a message for a task that continues. Throws `content_type_not_supported`. */
+  requireAcceptableFor(agent: PublishedAgent, { history }: StoredTask, parts: readonly Part[]): void {
+    const { executor } = agent;
+    if (executor.kind !== 'routes') return;
+    this.requireAcceptedContent({ ...agent, executor: chooseRoute(executor, history) }, parts);
   }
 
   /** Counts a message of an org, while quotas are on. Throws `rate_limited` and `denied`. */
@@ -52,8 +64,9 @@ export class SubmissionChecks {
   private requireAcceptedContent(agent: PublishedAgent, parts: readonly Part[]): void {
     const refused = refusedContent(parts, agent);
     if (refused === undefined) return;
+    const wrong = refused === cleartext ? wrongPayload(parts) : undefined;
     throw new RialtoError('content_type_not_supported', {
-      message: `this agent does not take ${refused}`,
+      message: `this agent does not take ${refused}${wrong === undefined ? '' : `: ${wrong}`}`,
       ...this.explanationOf(refused, agent),
     });
   }

@@ -5,9 +5,9 @@ import { VerbBus } from '../../kernel/verb-bus.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { TaskAgents } from '../../registry/task-agents.js';
 import type { Claimed } from '../storage/task-lease.store.js';
-import { submission } from '../task-verbs.js';
+import { messageSubmission } from '../task-verbs.js';
 import type { StoredTask } from '../task.types.js';
-import { attemptsSpent, senderGone } from './task-run.js';
+import { attemptsSpent, newestMessage, senderGone } from './task-run.js';
 
 /** Checks claimed tasks before their runs: rules may have changed since a task was accepted (abuse case 17). */
 @Injectable()
@@ -35,7 +35,7 @@ export class TaskAdmission {
     if (!principal) throw senderGone();
     const ctx = runContext({ ...task, principal }, agent);
     // For a call to a registered agent, its executor checks the permission before each poll.
-    if (!isAdopted && !(await this.verbs.permits(submission(ctx, agent))))
+    if (!isAdopted && !(await this.verbs.permits(messageSubmission(ctx, agent, newestMessage(task), {}))))
       throw new RialtoError('denied', { message: 'the sender of the task may no longer use this agent' });
     return { agent, ctx };
   }

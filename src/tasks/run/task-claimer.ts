@@ -5,18 +5,20 @@ import { Semaphore } from '../../kernel/semaphore.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { LiveTask } from '../lifecycle/live-task.js';
 import { TaskChanges } from '../lifecycle/task-changes.js';
-import { TaskLeases, type DueTask } from '../storage/task-lease.store.js';
+import { TaskLeases, type Claimed, type DueTask } from '../storage/task-lease.store.js';
 import { TaskAdmission } from './task-admission.js';
+import { RunShares } from './run-shares.js';
 import { failure, flawOf, type Begun } from './task-run.js';
 import { TaskRunner } from './task.runner.js';
 
-/** Most claims at the same time. A claim in progress is not yet counted for its org. */
+/** Most claims at the same time. */
 const claimsAtOnce = 16;
 
 /** Claims due tasks for this process and starts their runs. */
 @Injectable()
 export class TaskClaimer {
   private readonly claims = new Semaphore(claimsAtOnce);
+  private readonly shares = new RunShares();
 
   constructor(
     private readonly runner: TaskRunner,
@@ -28,7 +30,7 @@ export class TaskClaimer {
 
   /** Tasks that have been due for this many milliseconds, except those that this process would not claim now. */
   findDue(limit: number, forMs: number): Promise<DueTask[]> {
-    return this.leases.findDue(limit, this.runner.saturated, forMs);
+    return this.leases.findDue(limit, this.shares.saturated, forMs);
   }
 
   /** Claims a due task and starts its run; undefined when another process has it or there is nothing to do. */
@@ -37,9 +39,25 @@ export class TaskClaimer {
   }
 
   private async claimTask(id: TaskId): Promise<Begun | undefined> {
-    const claimed = await this.leases.claim(id, this.runner.saturated, this.runner.isUnderWay(id));
+    const claimed = await this.leases.claim(id, this.shares.saturated, this.runner.isUnderWay(id));
     if (!claimed) return undefined;
-    if (claimed.isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
+    const { task, isTakenOver } = claimed;
+    if (isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
+    if (!this.shares.take(task)) {
+      // more claims at once than free places; another process may have some
+      await this.leases.release(task);
+      return undefined;
+    }
+    let begun: Begun | undefined;
+    try {
+      begun = await this.beginClaimed(claimed);
+      return begun;
+    } finally {
+      void (begun?.ended ?? Promise.resolve()).finally(() => this.shares.giveBack(task));
+    }
+  }
+
+  private async beginClaimed(claimed: Claimed): Promise<Begun | undefined> {
     const live = LiveTask.claimed(this.changes, claimed.task);
     try {
       const { agent, ctx } = await this.admission.requireRunnable(claimed);

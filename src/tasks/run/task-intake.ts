@@ -4,6 +4,7 @@ import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { newId, type TaskId } from '../../kernel/ids.js';
 import type { JsonObject } from '../../kernel/json.js';
 import type { Act } from '../../kernel/verb-bus.js';
+import type { Message } from '../../protocol/a2a/model.js';
 import { Ledger } from '../../platform/bus/ledger.js';
 import { dispatchMember } from '../../registry/own-routing.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
@@ -60,7 +61,7 @@ export class TaskIntake {
         ...originOf(ctx),
         ...(metadata && { metadata }),
       };
-      const moved = openTask(seed, params.message, this.changes.step());
+      const moved = openTask(seed, messageOf(params), this.changes.step());
       const record = this.ledger.completion(act);
       const first = { record: record.rows, rows: rows?.(id), key };
       const taken = await this.withInbox(id, follows, () =>
@@ -84,7 +85,7 @@ export class TaskIntake {
     key: IdempotencyKey | undefined,
   ): Promise<TakenIn | undefined> {
     const { trustTier } = messageFacts(ctx, params.message);
-    const moved = resumeTask(from, params.message, this.changes.step(), trustTier);
+    const moved = resumeTask(from, messageOf(params), this.changes.step(), trustTier);
     return this.quota.admitTask(ctx, () => {
       const first = { key, rows: rows?.(from.id) };
       return this.withInbox(from.id, follows, () =>
@@ -112,10 +113,21 @@ export class TaskIntake {
 
 /** Merges the caller's metadata with the gateway's. A caller cannot set the members of the gateway. */
 function metadataOf(metadata: JsonObject | undefined, facts: JsonObject | undefined): JsonObject | undefined {
-  const isForged = [dispatchMember, trustTierMember].some((name) => metadata && Object.hasOwn(metadata, name));
-  if (!facts && !isForged) return metadata;
-  const { [dispatchMember]: _1, [trustTierMember]: _2, ...rest } = metadata ?? {};
-  return { ...rest, ...facts };
+  return facts || isForged(metadata) ? { ...withoutOwnMembers(metadata), ...facts } : metadata;
+}
+
+/** Returns the message as its agent and its readers get it: without members that only the gateway sets. */
+function messageOf({ message }: Submission['params']): Message {
+  return isForged(message.metadata) ? { ...message, metadata: withoutOwnMembers(message.metadata) } : message;
+}
+
+function isForged(metadata: JsonObject | undefined): boolean {
+  return [dispatchMember, trustTierMember].some((name) => metadata && Object.hasOwn(metadata, name));
+}
+
+function withoutOwnMembers(metadata: JsonObject = {}): JsonObject {
+  const { [dispatchMember]: _1, [trustTierMember]: _2, ...rest } = metadata;
+  return rest;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js';
-import { storableText } from '../../kernel/json.js';
+import { storableText, type JsonObject } from '../../kernel/json.js';
 import type { Message } from '../../protocol/a2a/model.js';
 import { wordOf, type TaskState } from '../../protocol/a2a/states.js';
 import type { Said, TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
@@ -211,8 +211,18 @@ export function failure(error: unknown): Extract<TaskUpdate, { status: unknown }
   const text = errorCodes[known.code].public ? storableText(known.message, 1_000) : 'the agent failed';
   const { code } = known;
   const state = rejecting.has(code) ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
-  const metadata = { errorCode: code, ...(code === 'outcome_unknown' && { ambiguous: true }) };
+  const metadata = {
+    errorCode: code,
+    ...(code === 'outcome_unknown' && { ambiguous: true }),
+    ...(code === 'approval_required' && approvalOf(known)),
+  };
   return { status: { state, message: { parts: [{ text }], metadata } } };
+}
+
+/** The facts of an approval that is needed, for the caller of a rejected task. */
+function approvalOf({ data = {} }: RialtoError): JsonObject {
+  const { approvalId, approvalUrl, approvers, expiresAt } = data;
+  return { approvalId, approvalUrl, approvers, expiresAt } as JsonObject;
 }
 
 /** The newest message of the caller; every task has one. */

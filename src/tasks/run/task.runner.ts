@@ -8,7 +8,7 @@ import { TaskAgents } from '../../registry/task-agents.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import type { TaskExecutor } from '../executor.port.js';
 import type { LiveTask } from '../lifecycle/live-task.js';
-import { leaseMs, renewMs, senderKey, TaskLeases, type Waiters } from '../storage/task-lease.store.js';
+import { leaseMs, renewMs, TaskLeases } from '../storage/task-lease.store.js';
 import { TaskStore } from '../storage/task.store.js';
 import { TaskExecutors } from '../task-executors.js';
 import { ActiveRun, newestMessage } from './task-run.js';
@@ -17,18 +17,11 @@ import type { StoredTask } from '../task.types.js';
 
 const drainMs = 20_000;
 const maxEarlierMessages = 100;
-/**
- * Most runs of one org, and of one of its callers, in this process. Further tasks stay due, and other orgs and callers
- * do not wait for them.
- */
-const mostRuns = { org: 125, sender: 100 };
 
 /** Runs tasks in this process, renews their leases, stops runs, and drains at shutdown. */
 @Injectable()
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
-  /** Number of runs in this process, by org and by sender. */
-  private readonly runs = { org: new Map<string, number>(), sender: new Map<string, number>() };
   private draining?: Promise<void>;
   private readonly drained = new AbortController();
   private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
@@ -87,33 +80,13 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const active = new ActiveRun(live, executor, run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
     this.active.set(task.id, active);
-    this.countRun(task, 1);
     void active.ended.finally(() => {
-      this.countRun(task, -1);
       if (this.active.get(task.id) === active) this.active.delete(task.id);
       executor.rested?.(run);
     });
     // The request arrived before the shutdown signal. A run that has already replied needs no release.
     if (this.over.aborted && !active.reply) void this.releaseRuns([active]);
     return active;
-  }
-
-  /** Orgs and senders that have reached their limit of runs in this process. */
-  get saturated(): Waiters {
-    const full = (kind: keyof typeof mostRuns): string[] =>
-      [...this.runs[kind]].filter(([, runs]) => runs >= mostRuns[kind]).map(([key]) => key);
-    return { orgs: full('org'), senders: full('sender') };
-  }
-
-  private countRun({ orgId, principal }: StoredTask, by: 1 | -1): void {
-    for (const [all, key] of [
-      [this.runs.org, orgId],
-      [this.runs.sender, senderKey(orgId, principal)],
-    ] as const) {
-      const runs = (all.get(key) ?? 0) + by;
-      if (runs > 0) all.set(key, runs);
-      else all.delete(key);
-    }
   }
 
   @OnNotice('task.cancel-wished')

@@ -1,4 +1,4 @@
-import { weightOf } from '../../kernel/weight.js';
+import { weightOf } from '../../kernel/json.js';
 import { isEnded, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /** Number of events from which a log is long. */

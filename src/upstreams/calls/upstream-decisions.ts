@@ -16,6 +16,9 @@ import { messageAct, toolAct, type CallTarget } from './upstream-acts.js';
 const maxQuestions = 100;
 const maxCharacters = 10_485_760;
 
+/** The caller that a server asks, and the act that the server works on, unless that act is over. */
+export type Asked = Pick<VerbCall, 'ctx' | 'within'>;
+
 /** Decides, during a call, whether it may go on and whether its server may ask its caller. */
 @Injectable()
 export class UpstreamDecisions {
@@ -35,8 +38,11 @@ export class UpstreamDecisions {
     if (!(await this.verbs.permits(decided))) throw toolChanged({ verb: decided.verb });
   }
 
-  /** Wraps a peer so that each request of the server to its caller is authorized and audited. */
-  decidedPeer(ctx: CallContext, serverId: string, peer: Peer | undefined): Peer | undefined {
+  /**
+   * Wraps a peer so that each request of the server to its caller is authorized and audited. An approval of the act
+   * that the server works on also covers its questions.
+   */
+  decidedPeer(asked: Asked, serverId: string, peer: Peer | undefined): Peer | undefined {
     if (!peer) return undefined;
     const budget = { questions: maxQuestions, characters: maxCharacters };
     const ask: Peer['ask'] = (method, params, signal) => {
@@ -46,7 +52,7 @@ export class UpstreamDecisions {
             message: `the MCP server may ask its caller at most ${maxQuestions} times in one call`,
           }),
         );
-      return this.verbs.around(messageAct(ctx, serverId, method), () => peer.ask(method, params, signal, serverId));
+      return this.verbs.around(questionAct(asked, serverId, method), () => peer.ask(method, params, signal, serverId));
     };
     const tell: Peer['tell'] = (method, params) => {
       budget.characters -= JSON.stringify(params).length;
@@ -55,11 +61,15 @@ export class UpstreamDecisions {
     return { ...peer, ask, tell };
   }
 
-  /** Authorizes and audits each method among the questions in a result or a task. Throws `denied`. */
-  async decideQuestions(ctx: CallContext, serverId: string, result: JsonObject): Promise<void> {
+  /** Authorizes and audits each method among the questions in a result or a task, as `decidedPeer` does. */
+  async decideQuestions(asked: Asked, serverId: string, result: JsonObject): Promise<void> {
     for (const method of new Set(questionsOf(result).map(([, question]) => question.method)))
-      await this.verbs.around(messageAct(ctx, serverId, method), () => Promise.resolve());
+      await this.verbs.around(questionAct(asked, serverId, method), () => Promise.resolve());
   }
+}
+
+function questionAct({ ctx, within }: Asked, serverId: string, method: string): VerbCall {
+  return { ...messageAct(ctx, serverId, method), within };
 }
 
 /** Converts `denied` into `tool_changed` when only the changed definition of the tool prevents the call. */

@@ -1,7 +1,7 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
-import type { VerbCall } from '../../kernel/verb-bus.js';
+import type { Act } from '../../kernel/verb-bus.js';
 import { ServerConnections } from '../connections/server-connections.js';
 import type { UpstreamConnection } from '../connections/upstream-connection.js';
 import type { CallOptions } from '../connections/upstream-connection.types.js';
@@ -16,7 +16,7 @@ describe('UpstreamRequests: a request on a new connection', () => {
     verb: 's__t',
     action: 'mcp_call',
     resource: { type: 'Tool', id: 's__t', parent: 's' },
-  } as VerbCall;
+  } as unknown as Act;
   const server = { row: { id: 's', serverId: 's', timeoutMs: 60_000, userCredentials: 'none' } } as RegisteredServer;
   const answers: Record<string, JsonObject> = { 'tools/call': { content: [] }, 'resources/read': { contents: [] } };
   let connectedAt = 1;

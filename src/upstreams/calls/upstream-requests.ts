@@ -3,7 +3,7 @@ import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
-import type { VerbCall } from '../../kernel/verb-bus.js';
+import type { Act, VerbCall } from '../../kernel/verb-bus.js';
 import { ToolLimits } from '../../policy/tool-limits.js';
 import { headersFor, paramHeadersOf, wrongHeader } from '../../protocol/mcp/param-headers.js';
 import { asksFirst } from '../client-requests/client-requests.js';
@@ -45,12 +45,22 @@ export class UpstreamRequests {
     private readonly decisions: UpstreamDecisions,
   ) {}
 
+  /** Throws for a request that `sendRequest` refuses in any case. */
+  async requireSendable(decided: VerbCall, request: UpstreamRequest): Promise<void> {
+    const { server, kind } = request;
+    if (!server) throw await this.absent(decided.ctx, decided.resource.parent, kind);
+    await this.connections.requireUse(decided.ctx, server.row);
+    headersOf(decided, request);
+  }
+
   /** Sends a request and returns its result, or the questions of the server. Throws as UpstreamCalls.callTool does. */
-  async sendRequest(decided: VerbCall, request: UpstreamRequest): Promise<JsonObject> {
+  async sendRequest(decided: Act, request: UpstreamRequest): Promise<JsonObject> {
     const { ctx } = decided;
     const { server, kind, method, params } = request;
     if (!server) throw await this.absent(ctx, decided.resource.parent, kind);
     const { row } = server;
+    const asked = { ctx, within: decided };
+    const decidedPeer = (peer: Peer | undefined) => this.decisions.decidedPeer(asked, row.serverId, peer);
     const leave = this.limits.countCall(ctx, row.id);
     let isOwn = false;
     try {
@@ -63,7 +73,7 @@ export class UpstreamRequests {
       const options: CallOptions = {
         timeoutMs: row.timeoutMs,
         signal: ctx.signal,
-        peer: this.decisions.decidedPeer(ctx, row.serverId, ctx.peer),
+        peer: decidedPeer(ctx.peer),
         caller: callerOf(ctx.principal),
         capabilities: taker && withTasks(ctx.peer?.capabilities),
         headers,
@@ -77,7 +87,7 @@ export class UpstreamRequests {
       const held = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
       let suspended = held && (await this.suspended.resumeCall(held));
       if (!suspended && kind === 'tool') await this.limits.countToolCall(ctx, decided.verb, row.callsPerMinute);
-      suspended ??= held && (await this.suspend(connections, row.serverId, held, options));
+      suspended ??= held && (await this.suspend(connections, held, options, decidedPeer));
       let answer = suspended;
       if (!answer) {
         const connection = connections.chooseConnection(options);
@@ -85,8 +95,8 @@ export class UpstreamRequests {
       }
       const task = taker && taskIn(answer);
       if (task) return await taker.take(task);
-      if (!asksFirst(answer)) return checkedResult(answer, kind);
-      if (!suspended) await this.decisions.decideQuestions(ctx, row.serverId, answer);
+      if (!asksFirst(answer)) return await checkedResult(answer, kind);
+      if (!suspended) await this.decisions.decideQuestions(asked, row.serverId, answer);
       return answer;
     } catch (thrown) {
       throw isOwn ? asCredentialRefusal(thrown, row) : thrown;
@@ -127,9 +137,9 @@ export class UpstreamRequests {
    */
   private async suspend(
     connections: ServerConnections,
-    serverId: string,
     request: HeldRequest,
     options: CallOptions,
+    decidedPeer: (peer: Peer) => Peer | undefined,
   ): Promise<JsonObject | undefined> {
     const { peer, ctx, method, params } = request;
     if (Object.keys(peer.capabilities).length === 0) return undefined;
@@ -139,7 +149,7 @@ export class UpstreamRequests {
         message: 'params.requestState belongs to no call that waits for an answer',
       });
     const run = async (asked: Peer, signal: AbortSignal): Promise<JsonObject> => {
-      const ownOptions = { ...options, peer: this.decisions.decidedPeer(ctx, serverId, asked), signal };
+      const ownOptions = { ...options, peer: decidedPeer(asked), signal };
       const connection = connections.chooseConnection(ownOptions);
       return (connection instanceof Promise ? await connection : connection).request(method, params, ownOptions);
     };

@@ -1,8 +1,9 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
+import { inTurns } from '../../platform/turns.js';
 import { isLogLevel, weightOf } from '../../protocol/mcp/log-levels.js';
-import { isDeeperThan } from '../../protocol/mcp/schema/schema-size.js';
+import { measuringDepth } from '../../protocol/mcp/schema/schema-size.js';
 import type { Root } from '../upstream.types.js';
 import { maxNesting } from '../upstream-result.js';
 import { metaKeys } from '../../protocol/mcp/meta.js';
@@ -129,7 +130,7 @@ export function asksFirst(result: JsonObject): boolean {
  */
 export async function answersTo(result: JsonObject, call: Round): Promise<JsonObject | undefined> {
   const { peer, roots } = call;
-  if (isDeeperThan(result, maxNesting)) throw invalidQuestions();
+  if (await inTurns(measuringDepth(result, maxNesting))) throw invalidQuestions();
   const questions = questionsOf(result);
   const isKnown = questions.every(([, { method }]) => rootsAnswer(roots, method));
   if (peer?.era === 'modern' && !isKnown) {

@@ -1,5 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client';
-import { anything } from '../transports/anything.js';
+import { anyValue } from '../transports/any-value.js';
 import { isMoreTalkative } from './client-requests.js';
 
 /**
@@ -15,7 +15,7 @@ export class LogLevels {
     if (!isMoreTalkative(level, this.levels.get(client))) return;
     this.levels.set(client, level);
     await client
-      .request({ method: 'logging/setLevel', params: { level } }, anything, { timeout })
+      .request({ method: 'logging/setLevel', params: { level } }, anyValue, { timeout })
       .catch(() => undefined);
   }
 }

@@ -10,7 +10,7 @@ import {
   tooManyRounds,
 } from '../client-requests/client-requests.js';
 import { LogLevels } from '../client-requests/log-levels.js';
-import { anything } from '../transports/anything.js';
+import { anyValue } from '../transports/any-value.js';
 import { rawOf } from '../transports/raw-results.js';
 import type { Root } from '../upstream.types.js';
 import type { CallOptions } from './upstream-connection.types.js';
@@ -47,7 +47,7 @@ export class ClientCalls {
       const fullParams = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
       let answers = peer?.answers;
       for (let round = 0; round < maxRounds; round++) {
-        const raw = await client.request({ method, params: { ...fullParams, ...answers } }, anything, {
+        const raw = await client.request({ method, params: { ...fullParams, ...answers } }, anyValue, {
           timeout: timeoutMs,
           resetTimeoutOnProgress: true,
           maxTotalTimeout: Math.max(timeoutMs, maxCallMs),

@@ -1,6 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { systemClock } from '../../kernel/clock.js';
-import { anything } from '../transports/anything.js';
+import { anyValue } from '../transports/any-value.js';
 import { upstreamError } from './upstream-error.js';
 
 const retryMs = 1_000;
@@ -59,7 +59,7 @@ export class HealthCheck {
     const isModern = (client.getNegotiatedProtocolVersion() ?? '') >= '2026';
     const since = systemClock.elapsed();
     try {
-      await client.request({ method: isModern ? 'server/discover' : 'ping' }, anything, { timeout: answerMs });
+      await client.request({ method: isModern ? 'server/discover' : 'ping' }, anyValue, { timeout: answerMs });
     } catch (thrown) {
       if (upstreamError(thrown, this.options.server).code !== 'remote_error') return thrown;
     }

@@ -1,5 +1,5 @@
 import type { Client, McpSubscription } from '@modelcontextprotocol/client';
-import { anything } from '../transports/anything.js';
+import { anyValue } from '../transports/any-value.js';
 import { pauseAfter } from './backoff.js';
 import { eraOf } from './client-calls.js';
 
@@ -87,7 +87,7 @@ export class Subscriptions {
 
   /** Sends a request. Ignores a refusal: the server then sends only its other notifications. */
   private async send(method: string, uri: string): Promise<void> {
-    await this.client?.request({ method, params: { uri } }, anything, { timeout: requestMs }).catch(() => undefined);
+    await this.client?.request({ method, params: { uri } }, anyValue, { timeout: requestMs }).catch(() => undefined);
   }
 
   /** Schedules one new stream for all changes until its turn comes. */

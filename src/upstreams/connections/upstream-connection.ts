@@ -9,7 +9,7 @@ import { RefreshDebounce } from './refresh-debounce.js';
 import { attemptClient, type ConnectedClient } from './client-attempt.js';
 import { ClientCalls, eraOf } from './client-calls.js';
 import { openInEra, tooSlow, type Approach, type Attempt } from './era-plan.js';
-import { readOffers } from '../storage/offer.js';
+import { readOffers, requireShort } from '../storage/offer.js';
 import { ConnectionSlot } from '../programs/connection-slot.js';
 import { capabilitiesOf, offering } from '../client-requests/client-requests.js';
 import { Subscriptions } from './subscriptions.js';
@@ -129,11 +129,15 @@ export class UpstreamConnection {
       return this.request(method, fullParams, { timeoutMs, isOfGateway: true });
     };
     const instructions = client.getInstructions();
-    return {
-      protocolVersion: client.getNegotiatedProtocolVersion() ?? '',
+    const description = {
       serverInfo: { ...client.getServerVersion() },
       ...(instructions !== undefined && { instructions }),
       capabilities: capabilities as JsonObject,
+    };
+    requireShort(description);
+    return {
+      protocolVersion: client.getNegotiatedProtocolVersion() ?? '',
+      ...description,
       ...(this.wantsInitialize && { wantsInitialize: true as const }),
       ...(await readOffers(request, capabilities as JsonObject)),
     };

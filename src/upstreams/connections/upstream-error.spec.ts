@@ -10,6 +10,8 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client';
 import { RialtoError } from '../../kernel/errors.js';
+import { parseAllowList } from '../../platform/http/outbound/address.js';
+import { urlNotAllowed } from '../../platform/http/outbound/safe-connect.js';
 import { isSessionGone, upstreamError } from './upstream-error.js';
 
 describe('upstreamError: errors of MCP servers and the SDK', () => {
@@ -48,6 +50,7 @@ describe('upstreamError: errors of MCP servers and the SDK', () => {
 });
 
 describe('upstreamError: reason of a failure (C35)', () => {
+  const policy = { allow: parseAllowList(''), httpsOnly: false };
   const client = (mode: 'legacy' | { pin: string } = 'legacy') =>
     new Client({ name: 'x', version: '1' }, { versionNegotiation: { mode } });
   const why = async (work: Promise<unknown>): Promise<unknown> =>
@@ -167,5 +170,27 @@ describe('upstreamError: reason of a failure (C35)', () => {
       'the MCP server could not be reached',
       undefined,
     ]);
+  });
+
+  it('does not name the host of a refused address', () => {
+    const { message, hint } = upstreamError(urlNotAllowed('private_address', policy, '10.1.2.3'), 's');
+    expect([message, hint]).toEqual([
+      'the address of the MCP server may not be called',
+      'only public addresses may be called; the setting RIALTO_OUTBOUND_ALLOW allows others',
+    ]);
+  });
+
+  it.each([
+    ['ECONNREFUSED', 'refused', 'the connection was refused'],
+    ['ENOTFOUND', 'unknown_host', 'its host name is unknown'],
+    ['CERT_HAS_EXPIRED', 'certificate', 'its TLS certificate is not valid'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'connect_timeout', 'no connection in time'],
+  ])('says why no connection was made: %s', (code, reason, text) => {
+    const cause = Object.assign(new Error(`connect ${code} 10.1.2.3:80`), { code });
+    const outbound = new RialtoError('remote_transport', { cause });
+    for (const thrown of [outbound, new TypeError('fetch failed', { cause: outbound }), cause]) {
+      const { message, data } = upstreamError(thrown, 's');
+      expect([message, data]).toEqual([`the MCP server could not be reached: ${text}`, { reason, server: 's' }]);
+    }
   });
 });

@@ -1,6 +1,7 @@
 import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
 import { markDeparted } from '../../platform/http/outbound/departed.js';
+import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
 import { parseJson } from '../../protocol/json-text.js';
 
 /*
@@ -49,9 +50,15 @@ function meaningOf(thrown: unknown): Meaning {
     return invalidAnswer('the MCP server does not speak MCP 2026-07-28, which its `era` setting requires');
   if (code === 'CONNECTION_CLOSED' || closed.test(message)) return { code: 'remote_transport', message: closedMessage };
   const { cause } = (thrown ?? {}) as { cause?: unknown };
-  return cause instanceof Error && cause !== thrown
-    ? meaningOf(cause)
-    : { code: 'remote_transport', message: unreachable };
+  return cause instanceof Error && cause !== thrown ? meaningOf(cause) : unreached(thrown);
+}
+
+/** Says that no server was reached, with the reason as a text and as a word for programs. */
+function unreached(thrown: unknown): Meaning {
+  const found = unreachableReason(thrown);
+  const message = 'the MCP server could not be reached';
+  if (!found) return { code: 'remote_transport', message };
+  return { code: 'remote_transport', message: `${message}: ${found.text}`, data: { reason: found.reason } };
 }
 
 /* Error texts of the SDK for cases without a code; a test checks each of them against the SDK. */
@@ -128,21 +135,24 @@ function mediaType(data: unknown): string {
   return `with ${storableText(contentType.split(';')[0]!.trim(), 100)} instead of JSON or a stream of events`;
 }
 
-/** Adds the server to an error of the gateway's own HTTP client, which does not know it. */
+/**
+ * Adds the server to an error of the gateway's own HTTP client, which does not know it. Removes the host of a refused
+ * address, which callers of the tools need not know.
+ */
 function withServer(known: RialtoError, server: string): RialtoError {
   const { code, message, hint, violations, data } = known;
   if (data?.server !== undefined || code === 'canceled') return known;
   const isBare = code === 'remote_transport' && message === errorCodes.remote_transport.title;
+  const bare = isBare ? unreached(known) : undefined;
+  const text = code === 'url_not_allowed' ? 'the address of the MCP server may not be called' : message;
   return new RialtoError(code, {
-    message: isBare ? unreachable : message,
+    message: bare?.message ?? text,
     hint,
     violations,
-    data: { ...data, server },
+    data: { ...data, ...bare?.data, server },
     cause: known,
   });
 }
-
-const unreachable = 'the MCP server could not be reached';
 
 interface Thrown {
   readonly name: string;

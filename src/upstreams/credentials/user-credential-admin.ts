@@ -25,7 +25,7 @@ export class UserCredentialAdmin {
 
   /** Lists which callers have set a credential, in order of kind and id; for admins. Throws `not_found`. */
   list(ctx: CallContext, serverId: string, { limit, cursor }: PageQuery): Promise<Page<UserCredentialView>> {
-    return this.acts.write(ctx, 'mcp.credential.list', { server: serverId }, async () => {
+    return this.acts.record(ctx, 'mcp.credential.list', { server: serverId }, async () => {
       const row = await this.servers.requireVisible(ctx, serverId);
       const scope = `mcp-credentials:${row.id}`;
       const [after = ''] = cursor === undefined ? [] : this.cursors.decode(scope, cursor, 1);
@@ -37,7 +37,7 @@ export class UserCredentialAdmin {
 
   /** Returns one credential with the current definitions of its quarantined tools; for admins. Throws `not_found`. */
   show(ctx: CallContext, serverId: string, id: string): Promise<UserCredentialDetails> {
-    return this.acts.write(ctx, 'mcp.credential.show', { server: serverId, credential: id }, async () =>
+    return this.acts.record(ctx, 'mcp.credential.show', { server: serverId, credential: id }, async () =>
       this.detailsOf(await this.servers.requireVisible(ctx, serverId), id),
     );
   }

@@ -43,7 +43,7 @@ export class ProgramShares {
    * aborts.
    */
   enter(caller: string, program: object, { timeoutMs, signal }: TurnWait): Promise<() => void> {
-    if (this.mayUse(caller, program)) return Promise.resolve(this.countCall(caller, program));
+    if (this.mayUse(caller, program)) return Promise.resolve(this.useProgram(caller, program));
     if (signal?.aborted) return Promise.reject(new RialtoError('canceled'));
     if (this.waiting.size >= maxWaiting) return Promise.reject(this.full(this.most));
     const timeout = timeoutSignal(timeoutMs, [signal]);
@@ -57,7 +57,7 @@ export class ProgramShares {
         this.waiting.delete(waiter);
         timeout.signal.removeEventListener('abort', leave);
         timeout.end();
-        resolve(this.countCall(caller, program));
+        resolve(this.useProgram(caller, program));
       };
       const waiter: Waiter = { caller, program, grant };
       this.waiting.add(waiter);
@@ -70,7 +70,7 @@ export class ProgramShares {
     return !programs || programs.size < this.most || programs.has(program);
   }
 
-  private countCall(caller: string, program: object): () => void {
+  private useProgram(caller: string, program: object): () => void {
     const programs = this.calls.get(caller) ?? new Map<object, number>();
     this.calls.set(caller, programs);
     programs.set(program, (programs.get(program) ?? 0) + 1);

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { completed, nothingYet, readOffers, type AskPage } from './offer.js';
+import { completed, nothingYet, readOffers, requireShort, type AskPage } from './offer.js';
 
 describe('readOffers', () => {
   const tool = (name: unknown, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
@@ -144,5 +144,21 @@ describe('readOffers', () => {
         : Promise.reject(new RialtoError('remote_error', { data: { relayed } }));
     const offers = await readOffers(ask, { resources: {} });
     expect([offers.resources!.length, offers.templates]).toEqual([2_000, []]);
+  });
+});
+
+describe('requireShort', () => {
+  it('refuses a server that describes itself in more than 262,144 characters', () => {
+    const text = 'x'.repeat(262_000);
+    const server = { serverInfo: { name: 'a' }, capabilities: { tools: {} } };
+    expect(() => requireShort({ ...server, instructions: text })).not.toThrow();
+    for (const more of [
+      { instructions: `${text}${text}` },
+      { instructions: text, serverInfo: { title: text } },
+      { capabilities: { experimental: { long: Array(100).fill(text.slice(0, 3_000)) } } },
+    ])
+      expect(() => requireShort({ ...server, ...more })).toThrow(
+        'the MCP server cannot be used: serverInfo, capabilities and instructions have more than 262144 characters',
+      );
   });
 });

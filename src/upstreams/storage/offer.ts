@@ -1,4 +1,4 @@
-import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
+import { isJsonObject, storableText, weightOf, type Json, type JsonObject } from '../../kernel/json.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { mendItem, outputFault, type ItemList } from '../../protocol/mcp/list-items.js';
 import { isDeeperThan } from '../../protocol/mcp/schema/schema-size.js';
@@ -18,6 +18,11 @@ import type {
 const maxPages = 64;
 const maxItems = 2_000;
 const maxLength = 1_048_576;
+/**
+ * Maximum number of characters in the members that describe a server. They are written with each result of its door,
+ * and with each of its offers.
+ */
+const maxDescription = 262_144;
 const maxName = 256;
 const maxUri = 2_048;
 /** Maximum number of reported problems of one list. */
@@ -95,6 +100,12 @@ export async function readOffers(ask: AskPage, capabilities: JsonObject): Promis
     prompts: capabilities.prompts ? await unlessRefused(readList(ask, prompts, problems)) : [],
   };
   return { ...found, ...(problems.length > 0 && { problems }) };
+}
+
+/** Throws `remote_invalid_response` when a server describes itself in more text than can be stored at once. */
+export function requireShort(description: Pick<FoundOffer, 'serverInfo' | 'capabilities' | 'instructions'>): void {
+  if (weightOf(description, maxDescription) < maxDescription) return;
+  throw unusableServer(`serverInfo, capabilities and instructions have more than ${maxDescription} characters`);
 }
 
 /** Fills lists that the server refused with the known items. Pure. */

@@ -2,6 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { newId } from '../../kernel/ids.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
+import { weigh } from '../../platform/turns.js';
 
 /** Time to collect further questions, in milliseconds: a server sends several questions one after the other. */
 const settleMs = 20;
@@ -56,10 +57,10 @@ export class SuspendedCall {
     );
   }
 
-  /** Resolves with the length of the result in characters, when the call has ended; 0 after an error. */
+  /** Resolves with about the length of the result in characters, when the call has ended; 0 after an error. */
   weight(): Promise<number> {
     return this.outcome.then(
-      (result) => JSON.stringify(result).length,
+      (result) => weigh(result),
       () => 0,
     );
   }

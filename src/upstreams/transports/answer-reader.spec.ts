@@ -13,6 +13,7 @@ describe('AnswerReader', () => {
     for (const id of sentIds) reader.sends({ jsonrpc: '2.0', id, method: 'tools/call' });
     return { reader, received, failed };
   };
+  const readAll = (reader: AnswerReader) => new Promise<void>((done) => reader.afterOthers(done));
   const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
   const result = (id: number, value: string): string => `{"jsonrpc":"2.0","id":${id},"result":{"a":${value}}}`;
 
@@ -20,10 +21,65 @@ describe('AnswerReader', () => {
     ['80 nested lists', nested(80)],
     ['more than 100,000 values', `[${'1,'.repeat(120_000)}1]`],
     ['an object of many members', `{${Array.from({ length: 30_000 }, (_, n) => `"m${n}":1`).join()}}`],
-  ])('accepts an answer within the limits of an answer over HTTP: %s (C32)', (_, value) => {
+  ])('accepts an answer within the limits of an answer over HTTP: %s (C32)', async (_, value) => {
     const { reader, received } = reading(1, 2);
     reader.readText(result(1, value));
+    await readAll(reader);
     expect(received).toEqual([{ jsonrpc: '2.0', id: 1, result: { a: JSON.parse(value) } }]);
+  });
+
+  it('reads texts in their order, also after a long one', async () => {
+    const { reader, received } = reading(1, 2, 3);
+    reader.readText(result(1, `[${'1,'.repeat(120_000)}1]`));
+    reader.readText(result(2, '1'));
+    expect([received, reader.isReading]).toEqual([[], true]);
+    await readAll(reader);
+    await new Promise(setImmediate);
+    reader.readText(result(3, '1'));
+    expect([received.map(({ id }) => id as number), reader.isReading]).toEqual([[1, 2, 3], false]);
+  });
+
+  it.each([
+    ['cannot be read', '{"jsonrpc":"2.0","result":{"a":[,', ']}}'],
+    ['names no request', '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x","data":[', ']}}'],
+  ])('ends no request that was sent while a long answer was parsed that %s', async (_, before, after) => {
+    const list = Array(60_000).fill(1).join();
+    const { reader, received } = reading(1);
+    reader.readText(before + list + after);
+    reader.sends({ jsonrpc: '2.0', id: 2, method: 'tools/call' });
+    await readAll(reader);
+    expect(received).toMatchObject([{ id: 1, error: {} }]);
+    reader.readText(before + list + after);
+    await readAll(reader);
+    expect(received).toMatchObject([{ id: 1 }, { id: 2, error: {} }]);
+  });
+
+  it('reads on after a handler that throws', async () => {
+    const received: unknown[] = [];
+    const failed: unknown[] = [];
+    const reader = new AnswerReader(
+      (message) => {
+        if ((message as { id: unknown }).id === 1) throw new Error('from a handler');
+        received.push(message);
+      },
+      (error) => failed.push(error),
+    );
+    reader.readText(result(1, `[${'1,'.repeat(120_000)}1]`));
+    reader.readText(result(2, '1'));
+    await readAll(reader);
+    expect([received, failed]).toMatchObject([[{ id: 2 }], [{ code: 'internal' }]]);
+  });
+
+  it.each([
+    ['values', `[${'1,'.repeat(1_000_000)}1]`, 'more than 1000000 values'],
+    ['members', `{${'"a":1,'.repeat(100_000)}"a":1}`, 'more than 100000 members in objects of 1000 or more'],
+  ])('ends the request of an answer with too many %s', async (_, value, reason) => {
+    const { reader, received } = reading(1, 2);
+    reader.readText(result(1, value));
+    await readAll(reader);
+    expect(received).toMatchObject([
+      { id: 1, error: { message: `the answer of the MCP server is invalid: ${reason}` } },
+    ]);
   });
 
   it.each<[string, string]>([

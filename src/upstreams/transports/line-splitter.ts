@@ -1,3 +1,5 @@
+import { ByteCollector } from '../../platform/byte-collector.js';
+
 /**
  * Line above the size limit: reported with its head when the limit is exceeded, and with its head and tail when it
  * ends.
@@ -13,7 +15,7 @@ const endBytes = 4_096;
 
 /** Splits bytes into lines, independent of how the chunks are cut, with or without carriage returns. Pure. */
 export class LineSplitter {
-  private readonly parts: Buffer[] = [];
+  private readonly parts = new ByteCollector();
   private length = 0;
   /** Beginning of the current line, when it is above the limit. */
   private head?: string;
@@ -26,37 +28,37 @@ export class LineSplitter {
     return this.head === undefined ? 0 : this.length;
   }
 
-  /** Returns the lines that are complete now, and the ends of a line above the limit. */
-  splitChunk(chunk: Buffer): (string | LongLine)[] {
-    const lines: (string | LongLine)[] = [];
+  /**
+   * Yields the lines that are complete now, and the ends of a line above the limit. Each chunk must be read to its end
+   * before the next one.
+   */
+  *splitChunk(chunk: Buffer): Generator<string | LongLine, void> {
     let from = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-      this.keepPart(chunk.subarray(from, end), lines);
-      lines.push(this.endLine());
+      yield* this.keepPart(chunk.subarray(from, end));
+      yield this.endLine();
       from = end + 1;
     }
-    this.keepPart(chunk.subarray(from), lines);
-    return lines;
+    yield* this.keepPart(chunk.subarray(from));
   }
 
-  private keepPart(part: Buffer, lines: (string | LongLine)[]): void {
+  private *keepPart(part: Buffer): Generator<LongLine, void> {
     if (part.length === 0) return;
-    this.parts.push(part);
+    this.parts.add(part);
     this.length += part.length;
     if (this.length <= this.maxBytes) return;
-    if (this.head === undefined) {
-      this.head = this.lineText().slice(0, endBytes);
-      lines.push({ head: this.head });
-    }
-    const tail = Buffer.from(Buffer.concat(this.parts).subarray(-endBytes));
-    this.parts.length = 0;
-    this.parts.push(tail);
+    const isFirst = this.head === undefined;
+    this.head ??= this.lineText().slice(0, endBytes);
+    const tail = Buffer.from(this.parts.bytes.subarray(-endBytes));
+    this.parts.clear();
+    this.parts.add(tail);
+    if (isFirst) yield { head: this.head };
   }
 
   private endLine(): string | LongLine {
     const text = this.lineText();
     const { head } = this;
-    this.parts.length = 0;
+    this.parts.clear();
     this.length = 0;
     this.head = undefined;
     const line = text.endsWith('\r') ? text.slice(0, -1) : text;
@@ -64,6 +66,6 @@ export class LineSplitter {
   }
 
   private lineText(): string {
-    return (this.parts.length === 1 ? this.parts[0]! : Buffer.concat(this.parts)).toString('utf8');
+    return this.parts.bytes.toString('utf8');
   }
 }

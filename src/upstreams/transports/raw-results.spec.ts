@@ -1,5 +1,5 @@
 import { Client, isJSONRPCResponse, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
-import { anything } from './anything.js';
+import { anyValue } from './any-value.js';
 import { keepOrder } from '../connections/message-order.js';
 import { keepRaw, rawOf, withHints } from './raw-results.js';
 
@@ -26,7 +26,7 @@ async function connected(discover: object, result: unknown): Promise<Client> {
 describe('keepRaw: a result of the 2026-07-28 revision', () => {
   const discover = { supportedVersions: ['2026-07-28'], capabilities: { tools: {}, resources: {}, prompts: {} } };
   const ask = async (client: Client, method: string, params: object = {}): Promise<unknown> =>
-    rawOf(await client.request({ method, params: params as never }, anything, { timeout: 1_000 }));
+    rawOf(await client.request({ method, params: params as never }, anyValue, { timeout: 1_000 }));
 
   it.each([
     {},

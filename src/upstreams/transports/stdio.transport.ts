@@ -7,7 +7,9 @@ import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { JSONRPCMessage, JSONRPCRequest, Transport } from '@modelcontextprotocol/client';
 import { RialtoError } from '../../kernel/errors.js';
-import { AnswerReader, maxAnswerBytes } from './answer-reader.js';
+import { AnswerReader, linesInOneTurn, maxAnswerBytes } from './answer-reader.js';
+import { OrderedWork } from '../../platform/ordered-work.js';
+import type { CredentialRemover } from '../../platform/secrets/credential-remover.js';
 import { LineSplitter } from './line-splitter.js';
 import { removed } from '../programs/program-caches.js';
 import type { ProgramGuard } from '../programs/program-guard.js';
@@ -20,6 +22,9 @@ const loggedLinesPerSecond = 20;
 /** Waits of `close` for the program to exit, after the end of its input and after each signal (AE-44). */
 const exitMs = 5_000;
 const killMs = 2_000;
+/** How long the output of a program that has exited is read, and how often again while a long answer is parsed. */
+const restMs = 1_000;
+const maxRestWaits = 10;
 const hint = '`command` names the program without arguments; put these in `args`';
 
 /** Connection that reports whether `server/discover`, the first request, was answered. */
@@ -47,11 +52,14 @@ export class StdioTransport implements Transport, DiscoveryLine {
   private readonly answers = new AnswerReader(
     (message) => this.receiveMessage(message),
     (error) => this.onerror?.(error),
+    this.remover,
   );
+  private readonly splitter = new LineSplitter(maxAnswerBytes);
+  private readonly output = new OrderedWork((error) => this.onerror?.(error as Error));
   private child?: ChildProcessWithoutNullStreams;
   private home?: string;
   private ending?: Promise<void>;
-  private cleanup = Promise.resolve();
+  private cleanup?: Promise<unknown>;
   private unsent = '';
   private sending?: Promise<void>;
 
@@ -59,6 +67,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     private readonly command: StdioCommand,
     private readonly guard: Pick<ProgramGuard, 'wordsFor' | 'handOver'>,
     private readonly note: (line: string) => void,
+    private readonly remover?: CredentialRemover,
   ) {}
 
   /**
@@ -150,7 +159,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     const { child } = this;
     if (!child || child.pid === undefined) {
       this.cleanUp();
-      return this.cleanup;
+      return void (await this.cleanup);
     }
     const exited = hasExited(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
     await this.sending?.catch(() => undefined);
@@ -166,19 +175,28 @@ export class StdioTransport implements Transport, DiscoveryLine {
   }
 
   private readOutput(child: ChildProcessWithoutNullStreams): void {
-    const splitter = new LineSplitter(maxAnswerBytes);
     child.stdout.on('data', (chunk: Buffer) => {
-      for (const line of splitter.splitChunk(chunk)) {
-        if (typeof line === 'string') this.answers.readText(line);
-        else this.answers.tooLong(line);
-      }
       // One poll of the event loop reads a pipe up to 32 times: a program that writes endlessly would block other work.
       child.stdout.pause();
-      setImmediate(() => child.stdout.resume());
-      if (splitter.excess <= maxLineBytes) return;
-      child.stdout.removeAllListeners('data').resume();
-      this.killForFault(`a line of more than ${maxLineBytes} bytes`);
+      void this.output.run(() => this.readChunk(child, chunk));
+      setImmediate(() => void this.output.run(() => void child.stdout.resume()));
     });
+  }
+
+  /** Reads the lines of a chunk, a few per turn of the event loop. */
+  private async readChunk(child: ChildProcessWithoutNullStreams, chunk: Buffer): Promise<void> {
+    let left = linesInOneTurn;
+    for (const line of this.splitter.splitChunk(chunk)) {
+      if (typeof line === 'string') this.answers.readText(line);
+      else this.answers.tooLong(line);
+      if (this.answers.isReading) await this.answers.read;
+      if (--left > 0) continue;
+      left = linesInOneTurn;
+      await nextTurn();
+    }
+    if (this.splitter.excess <= maxLineBytes) return;
+    child.stdout.removeAllListeners('data').resume();
+    this.killForFault(`a line of more than ${maxLineBytes} bytes`);
   }
 
   private receiveMessage(message: JSONRPCMessage): void {
@@ -220,8 +238,18 @@ export class StdioTransport implements Transport, DiscoveryLine {
     if (home === undefined) return;
     this.home = undefined;
     this.signal('SIGKILL');
-    this.cleanup = removed(home);
-    this.onclose?.();
+    const closed = this.readRest().then(() => this.output.run(() => this.onclose?.()));
+    this.cleanup = Promise.all([removed(home), closed]);
+  }
+
+  /** Reads what the program wrote before it exited. A process that it left behind may keep its output open. */
+  private async readRest(): Promise<void> {
+    const stdout = this.child?.stdout;
+    if (!stdout || stdout.closed) return;
+    const closed = new Promise<void>((resolve) => stdout.once('close', resolve));
+    for (let waits = 0; waits < maxRestWaits; waits++)
+      if ((await happensWithin(closed, restMs)) || !this.output.isBusy) break;
+    stdout.destroy();
   }
 }
 

@@ -3,13 +3,14 @@ import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
 import { restored } from '../../protocol/exact-integers.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
-import { credentialsIn, credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
+import { credentialsIn, credentialsOf, CredentialRemover } from '../../platform/secrets/credential-remover.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { maxAnswerBytes } from './answer-reader.js';
 import { AnswerStreams } from './answer-streams.js';
 import { hearing, shieldingFetch } from './exact-answers.js';
 import { ProgramGuard } from '../programs/program-guard.js';
 import { ProgramCaches, type ProgramOwner } from '../programs/program-caches.js';
+import { LongMessages } from './long-messages.js';
 import { withHints } from './raw-results.js';
 import { StdioTransport } from './stdio.transport.js';
 import { StdioCatalogue } from '../programs/stdio-catalogue.js';
@@ -54,22 +55,30 @@ export class UpstreamTransports {
 
   /** Opens a connection. Throws as `checkEndpoint` does: the allowed addresses and programs may have changed. */
   async openTransport(endpoint: Endpoint, owner: ProgramOwner): Promise<Transport> {
-    const saidBack = new SaidBack(
+    const remover = new CredentialRemover(
       endpoint.transport === 'stdio'
         ? credentialsIn(endpoint.env)
         : [...credentialsIn(endpoint.headers), ...credentialsOf(endpoint.url)],
     );
-    return cleaned(await this.newTransport(endpoint, owner, saidBack), saidBack);
+    const long = new LongMessages(remover);
+    const connection = await this.newTransport(endpoint, owner, remover, long);
+    const isReadHere = endpoint.transport === 'stdio' || endpoint.transport === 'websocket';
+    return cleaned(connection, remover, isReadHere ? undefined : long);
   }
 
-  private async newTransport(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
-    if (endpoint.transport === 'websocket') return this.webSocket(endpoint);
-    if (endpoint.transport !== 'stdio') return this.web(endpoint);
+  private async newTransport(
+    endpoint: Endpoint,
+    owner: ProgramOwner,
+    remover: CredentialRemover,
+    long: LongMessages,
+  ): Promise<Transport> {
+    if (endpoint.transport === 'websocket') return this.webSocket(endpoint, remover);
+    if (endpoint.transport !== 'stdio') return this.web(endpoint, long);
     const note = (line: string): void =>
-      this.log.info({ server: owner.serverId, line: saidBack.clean(line) }, 'an MCP server says');
+      this.log.info({ server: owner.serverId, line: remover.clean(line) }, 'an MCP server says');
     const command = { ...this.programs.commandOf(endpoint), cache: this.caches.folderOf(owner) };
     this.guard.handOver(command.cache);
-    return new StdioTransport(command, this.guard, note);
+    return new StdioTransport(command, this.guard, note, remover);
   }
 
   /** Removes the downloads of the program of a deleted server. */
@@ -77,15 +86,15 @@ export class UpstreamTransports {
     return this.caches.removeFolder(owner);
   }
 
-  private webSocket({ url, headers }: WebEndpoint): Transport {
+  private webSocket({ url, headers }: WebEndpoint, remover: CredentialRemover): Transport {
     const options = { headers, subprotocol: 'mcp', maxBytes: maxAnswer.maxBytes };
-    return new WebSocketTransport(() => this.safeFetch.socket(url, options));
+    return new WebSocketTransport(() => this.safeFetch.socket(url, options), remover);
   }
 
-  private async web({ transport, url, headers }: WebEndpoint): Promise<Transport> {
+  private async web({ transport, url, headers }: WebEndpoint, long: LongMessages): Promise<Transport> {
     const sdk = await import('@modelcontextprotocol/client');
     const at = new URL(url);
-    const out = shieldingFetch(this.wayOut(at.origin, headers));
+    const out = shieldingFetch(this.wayOut(at.origin, headers), long);
     if (transport === 'sse') {
       const connection = new sdk.SSEClientTransport(at, { fetch: out });
       // An SSE session ends with its stream; pending requests are lost then.
@@ -111,14 +120,19 @@ export class UpstreamTransports {
 /**
  * Wraps a connection: each received message gets its exact integers back (see shieldingFetch), loses the credentials of
  * the connection, and gets the members that the SDK requires.
+ * @param long absent for a connection that reads its messages with an AnswerReader, which cleans them.
  */
-function cleaned(connection: Transport, saidBack: SaidBack): Transport {
-  if (!saidBack.isEmpty) {
+function cleaned(connection: Transport, remover: CredentialRemover, long?: LongMessages): Transport {
+  if (!remover.isEmpty) {
     const send = connection.send.bind(connection);
     connection.send = (...args) =>
-      send(...args).catch((thrown: unknown) => Promise.reject(saidBack.thrown(thrown) as Error));
+      send(...args).catch((thrown: unknown) => Promise.reject(remover.thrown(thrown) as Error));
   }
-  return hearing(connection, (message) => withHints(saidBack.clean(restored(message))));
+  return hearing(connection, (message) => {
+    const original = long ? long.original(message) : message;
+    // A long message is exact and clean already: that takes too long to be done at once.
+    return withHints(long && original === message ? remover.clean(restored(message)) : original);
+  });
 }
 
 /**

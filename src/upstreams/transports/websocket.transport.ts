@@ -1,6 +1,7 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { WebSocket } from 'ws';
 import { RialtoError } from '../../kernel/errors.js';
+import type { CredentialRemover } from '../../platform/secrets/credential-remover.js';
 import { AnswerReader } from './answer-reader.js';
 
 /** Maximum number of bytes that may wait to be sent. */
@@ -19,12 +20,17 @@ export class WebSocketTransport implements Transport {
   private readonly answers = new AnswerReader(
     (message) => this.onmessage?.(message),
     (error) => this.onerror?.(error),
+    this.remover,
   );
   private socket?: WebSocket;
   private pingTimer?: NodeJS.Timeout;
   private isClosed = false;
 
-  constructor(private readonly open: () => Promise<WebSocket>) {}
+  /** @param remover removes the credentials of the connection from each message. */
+  constructor(
+    private readonly open: () => Promise<WebSocket>,
+    private readonly remover: CredentialRemover,
+  ) {}
 
   /** Opens the socket. Throws as SafeFetch.socket does. */
   async start(): Promise<void> {
@@ -37,7 +43,7 @@ export class WebSocketTransport implements Transport {
     socket.on('error', (error) => this.onerror?.(error));
     socket.once('close', () => {
       clearInterval(this.pingTimer);
-      this.onclose?.();
+      this.answers.afterOthers(() => this.onclose?.());
     });
     this.pingTimer = setInterval(() => {
       if (!isAnswered) return socket.terminate();
@@ -78,7 +84,12 @@ export class WebSocketTransport implements Transport {
 
   private readFrame(data: Buffer, isBinary: boolean): void {
     if (isBinary) this.onerror?.(new RialtoError('remote_invalid_response', { message: binary }));
-    else this.answers.readText(data.toString('utf8'));
+    else {
+      this.answers.readText(data.toString('utf8'));
+      if (!this.answers.isReading) return;
+      this.socket?.pause();
+      this.answers.afterOthers(() => this.socket?.resume());
+    }
   }
 }
 

@@ -43,6 +43,7 @@ export class WebhookTestService {
         id,
         status: posted.status ?? null,
         error: posted.error ?? null,
+        detail: posted.detail ?? null,
         reply: posted.reply ?? null,
         durationMs: Math.round(posted.durationMs),
       };

@@ -168,6 +168,8 @@ export const WebhookTestResult = z.object({
   id: z.string(),
   status: z.number().nullable(),
   error: z.string().nullable(),
+  /** Why there is no answer, for a person; null when the receiver answered. */
+  detail: z.string().nullable(),
   reply: z.string().nullable(),
   durationMs: z.number(),
 });

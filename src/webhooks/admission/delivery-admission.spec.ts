@@ -306,6 +306,17 @@ describe('DeliveryAdmission', () => {
       (await enterAs('good', 'h0')).leave('answered');
     });
 
+    it('leaves places also beside another sender with slow posts', async () => {
+      gate = new DeliveryAdmission({ perHost: 9, perOrg: 8, perSender: 6 }, { elapsed: () => now });
+      const inside: Record<string, number> = {};
+      for (const sender of ['bad', 'worse', 'good']) {
+        const answers = Promise.all(hosts(9).map((host) => gate.enter(requestOf(host, sender))));
+        await jest.advanceTimersByTimeAsync(100);
+        inside[sender] = (await answers).filter(isPass).length;
+      }
+      expect(inside).toEqual({ bad: 6, worse: 1, good: 1 });
+    });
+
     it('with all its places taken does not block the senders behind it in the queue', async () => {
       await fillAs('bad');
       const good = await enterAs('good', 'y');

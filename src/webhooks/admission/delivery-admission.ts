@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../kernel/clock.js';
-import { admission, ofGuest, ofHost, type PostEnd } from './host-breaker.js';
-import { enterBreaker, Host, Limiter, type TenantAtHost, type Guest } from './places.js';
+import { admission, ofSender, ofHost, type PostEnd } from './host-breaker.js';
+import { enterBreaker, Host, Limiter, SenderLimiter, type TenantAtHost, type SenderAtHost } from './host-posts.js';
 
 /** Most posts at the same time. */
 export interface PostLimits {
@@ -72,7 +72,7 @@ interface Candidate {
 interface Limiters {
   readonly host: Host;
   readonly tenant: TenantAtHost;
-  readonly guest: Guest;
+  readonly senderAtHost: SenderAtHost;
   readonly org: Limiter;
   readonly sender: Limiter;
 }
@@ -129,7 +129,7 @@ export class DeliveryAdmission {
     const places = this.limitersOf(post);
     const why = this.refusal(post, places);
     if (!why) return this.permit(post, places);
-    const limiters = [places.host, places.guest, places.org, places.sender];
+    const limiters = [places.host, places.senderAtHost, places.org, places.sender];
     const isBriefWait = why === 'full' && limiters.every(({ recentlyFast }) => recentlyFast);
     return isBriefWait ? this.waitBriefly(post, limiters) : this.deferPost(post, why);
   }
@@ -145,11 +145,14 @@ export class DeliveryAdmission {
   }
 
   /** Undefined when the post may be sent now. */
-  private refusal(post: PostRequest, { host, tenant, guest, org, sender }: Limiters): Deferral['why'] | undefined {
+  private refusal(
+    post: PostRequest,
+    { host, tenant, senderAtHost, org, sender }: Limiters,
+  ): Deferral['why'] | undefined {
     const now = this.clock.elapsed();
     const admitted = admission(host.breaker, now);
-    if (admitted === 'nothing' || admission(guest.breaker, now) === 'nothing') return 'down';
-    if ([host, guest, org, sender].some(({ isFull }) => isFull)) return 'full';
+    if (admitted === 'nothing' || admission(senderAtHost.breaker, now) === 'nothing') return 'down';
+    if ([host, senderAtHost, org, sender].some(({ isFull }) => isFull)) return 'full';
     const free = admitted === 'probe' ? 1 : host.max - host.inside;
     if (this.othersBefore(post, tenant, now) < free) return undefined;
     return admitted === 'probe' ? 'down' : 'full';
@@ -163,30 +166,30 @@ export class DeliveryAdmission {
       const who = isOwn ? post.sender : post.org;
       if (post.host !== name || post.sender === sender || others.has(who) || now >= until + turnMs) continue;
       const places = this.limitersOf(post);
-      if ([places.guest, places.org, places.sender].some(({ isFull }) => isFull)) continue;
-      if (admission(places.guest.breaker, now) === 'nothing') continue;
+      if ([places.senderAtHost, places.org, places.sender].some(({ isFull }) => isFull)) continue;
+      if (admission(places.senderAtHost.breaker, now) === 'nothing') continue;
       if (isOwn ? tenant.insideOf(post.sender) < tenant.insideOf(sender) : places.tenant.isBefore(tenant))
         others.add(who);
     }
     return others.size;
   }
 
-  private permit(post: PostRequest, { host, tenant, guest, org, sender }: Limiters): Permit {
+  private permit(post: PostRequest, { host, tenant, senderAtHost, org, sender }: Limiters): Permit {
     const begun = this.clock.elapsed();
-    const places = [host, tenant, guest, org, sender];
+    const places = [host, tenant, senderAtHost, org, sender];
     for (const place of places) place.inside++;
-    tenant.guests.set(post.sender, guest);
+    tenant.senders.set(post.sender, senderAtHost);
     this.senders.set(post.sender, sender);
     tenant.last = ++this.admissions;
     const endAtHost = enterBreaker(host);
-    const endAtGuest = enterBreaker(guest);
+    const endAtSender = enterBreaker(senderAtHost);
     const leave = (end: PostEnd): void => {
       const now = this.clock.elapsed();
       for (const place of places) place.inside--;
-      for (const limiter of [host, guest, org, sender]) limiter.recentlyFast = now - begun < briefWaitMs;
-      if (endAtGuest(ofGuest(end), now)) tenant.slot = 0;
+      for (const limiter of [host, senderAtHost, org, sender]) limiter.recentlyFast = now - begun < briefWaitMs;
+      if (endAtSender(ofSender(end), now)) tenant.slot = 0;
       if (endAtHost(ofHost(end, host.noteEnd(post.org, end)), now)) host.reopen();
-      if (guest.isForgettable) tenant.guests.delete(post.sender);
+      if (senderAtHost.isForgettable) tenant.senders.delete(post.sender);
       this.answerWaiters();
       this.callNext(post, host);
       if (host.isRemovable(now)) this.hosts.delete(post.host);
@@ -262,9 +265,9 @@ export class DeliveryAdmission {
   }
 
   private deferPost(post: PostRequest, why: Deferral['why']): Deferral {
-    const { host, tenant, guest } = this.limitersOf(post);
+    const { host, tenant, senderAtHost } = this.limitersOf(post);
     const now = this.clock.elapsed();
-    const open = [host, guest].flatMap(({ breaker }) => (breaker.kind === 'open' ? [breaker.until] : []));
+    const open = [host, senderAtHost].flatMap(({ breaker }) => (breaker.kind === 'open' ? [breaker.until] : []));
     // A breaker that permits a probe reserves it for another org first.
     const soonest = why === 'full' || open.length === 0 ? now + fullMs : Math.max(now + turnMs, ...open);
     tenant.slot = Math.max(soonest, tenant.slot + slotMs);
@@ -280,11 +283,11 @@ export class DeliveryAdmission {
     }
     let org = this.orgs.get(id);
     if (!org) this.orgs.set(id, (org = new Limiter(this.limits.perOrg)));
-    // It and the guest are stored only after an admission, because there are more senders than orgs.
-    const sender = this.senders.get(owner) ?? new Limiter(this.limits.perSender);
+    // It and the sender at the host are stored only after an admission, because there are more senders than orgs.
+    const sender = this.senders.get(owner) ?? new SenderLimiter(this.limits.perSender, org);
     const tenant = host.tenant(id);
-    const guest = host.guest(tenant, owner, now);
-    return { host, tenant, guest, org, sender };
+    const senderAtHost = host.senderOf(tenant, owner, now);
+    return { host, tenant, senderAtHost, org, sender };
   }
 
   private dropOldest(): void {

@@ -3,7 +3,7 @@ import {
   afterPost,
   afterProbe,
   closedBreaker,
-  ofGuest,
+  ofSender,
   ofHost,
   postEndOf,
   type Breaker,
@@ -70,8 +70,8 @@ describe('the breaker of a host', () => {
     ['refused', 'good', 'bad'],
     ['silent', 'bad', 'bad'],
     ['none', 'none', 'none'],
-  ])('%s counts as %s for the host of all orgs, and as %s for this sender at it', (end, host, guest) => {
-    expect([ofHost(end, true), ofGuest(end)]).toEqual([host, guest]);
+  ])('%s counts as %s for the host of all orgs, and as %s for this sender at it', (end, host, senderAtHost) => {
+    expect([ofHost(end, true), ofSender(end)]).toEqual([host, senderAtHost]);
   });
 
   it('silence towards one org alone does not count for the others', () => {

@@ -78,7 +78,7 @@ export function ofHost(end: PostEnd, isSilentToOthers: boolean): BreakerEnd {
 }
 
 /** The meaning of an end for one sender at the host: a refusal, or silence, may concern only this sender. */
-export function ofGuest(end: PostEnd): BreakerEnd {
+export function ofSender(end: PostEnd): BreakerEnd {
   if (end === 'none') return end;
   return end === 'answered' ? 'good' : 'bad';
 }

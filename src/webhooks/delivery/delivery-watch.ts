@@ -69,8 +69,8 @@ export class DeliveryWatch implements OnModuleInit {
   reportEnd({ taskId, delivery, attempts, ageSeconds }: Claimed, posted: Posted, verdict: Verdict): void {
     this.metrics.deliveryAttempts.inc({ outcome: verdict.kind });
     if (verdict.kind === 'delivered') return this.metrics.deliveryAge.observe(ageSeconds + posted.durationMs / 1_000);
-    const { status, error } = posted;
-    const facts = { taskId, delivery, attempt: attempts, status, error, ...verdict };
+    const { status, error, detail } = posted;
+    const facts = { taskId, delivery, attempt: attempts, status, error, detail, ...verdict };
     if (verdict.kind === 'retry') this.log.info(facts, 'a receiver did not accept a webhook; it will be retried');
     else this.log.warn(facts, 'a webhook was given up');
   }

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
-import { RialtoError } from '../../kernel/errors.js';
+import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import { isDatabaseAway } from '../../platform/database/outage.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
+import { withReason } from '../../platform/http/outbound/unreachable.js';
 import { rineHeader, rineScheme, signatureHeaders } from '../../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
 import type { StoredConfig } from '../configs/push-config.store.js';
@@ -22,7 +23,12 @@ export interface Post {
   readonly body: string;
 }
 
-export type Posted = Tried & { readonly kind: 'posted'; readonly retryAfter?: string };
+export type Posted = Tried & {
+  readonly kind: 'posted';
+  readonly retryAfter?: string;
+  /** Why there is no answer, for a person. It is not stored. */
+  readonly detail?: string;
+};
 
 /** Makes one attempt: a POST without redirects, with a limit of ten seconds. */
 @Injectable()
@@ -40,7 +46,8 @@ export class WebhookPost {
     const begun = systemClock.elapsed();
     const tried = await this.exchange(post).catch((error: unknown) => {
       if (isDatabaseAway(error)) throw error;
-      return { error: RialtoError.from(error).code };
+      const known = RialtoError.from(error);
+      return { error: known.code, ...(errorCodes[known.code].public && { detail: withReason(known.message, known) }) };
     });
     return { kind: 'posted', ...tried, durationMs: systemClock.elapsed() - begun };
   }

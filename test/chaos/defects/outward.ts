@@ -20,7 +20,7 @@ export const outwardDefects: readonly Defect[] = [
     name: 'each attempt to send is a new message',
     breaks: 'I5',
     scenario: 'remote',
-    file: 'continuations/follow/remote-message',
+    file: 'continuations/follow/outward-message',
     edits: [['`${task.id}-${turn}`', '`${task.id}-${turn}-${defect(Math.random())}`']],
   },
   {

@@ -138,6 +138,7 @@ function baseEnv(folder: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
     NODE_ENV: 'test',
+    ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
     METRICS_PORT: '0',
     RIALTO_DATA_DIR: join(folder, 'data'),
     RIALTO_LOG_LEVEL: 'info',

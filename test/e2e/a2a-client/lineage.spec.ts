@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { depthHeader } from '../../../src/policy/context.service.js';
 import { LineageSeal, lineageHeader, type SealedLineage } from '../../../src/platform/secrets/lineage.js';
@@ -11,7 +12,7 @@ import { data } from '../../support/stubs/stub-behaviours.js';
 describe('AN-61 the lineage of delegated calls', () => {
   let gateway: TestGateway;
   let seal: LineageSeal;
-  const foreignSeal = new LineageSeal(Buffer.alloc(32, 7));
+  const foreignSeal = new LineageSeal(createSecretKey(Buffer.alloc(32, 7)));
   const agents = {} as Record<'a' | 'b' | 'c' | 'd', StubAgent>;
 
   beforeAll(async () => {

@@ -162,4 +162,12 @@ describe('the limits of tasks and answers', () => {
       expect(frames.at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
     });
   });
+
+  it('the error of an unknown agent has the id of the request, but not for an unknown caller', async () => {
+    const request = { jsonrpc: '2.0', id: 'x7', method: 'GetTask', params: { id: 'x' } };
+    for (const path of ['/a2a/agents/absent', '/a2a/absent'])
+      expect(await gateway.call('POST', path, request)).toMatchObject({ status: 404, body: { id: 'x7', error: {} } });
+    expect((await gateway.call('POST', '/a2a/absent', '{')).body.id).toBeNull();
+    expect(await gateway.call('POST', '/a2a/absent', request, null)).toMatchObject({ status: 401, body: { id: null } });
+  });
 });

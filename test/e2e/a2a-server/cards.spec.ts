@@ -81,7 +81,7 @@ describe('the card of an agent', () => {
           {
             uri: 'urn:rialto:identity:v1',
             description: expect.any(String),
-            params: { trustTier: 2, handle: 'ko@default', verified: true },
+            params: { trustTier: 3, handle: 'ko@default', verified: true },
           },
         ],
         extendedAgentCard: true,
@@ -157,7 +157,7 @@ describe('the card of an agent', () => {
     const agent = (name: string) => ({ name, handle, description: 'x', executor: { kind: 'echo' }, a2a_enabled: true });
     const attempt = (name: string, token?: string) => gateway.call('POST', '/api/a2a/published', agent(name), token);
     await publish({ name: 'squatter', handle }, globex);
-    const unowned = { trustTier: 2, handle, verified: false };
+    const unowned = { trustTier: 1, handle, verified: false };
     expect(await identityOf(`/a2a/agents/squatter@globex${wellKnown}`)).toEqual(unowned);
     for (const token of [null, globex, gateway.token])
       expect((await get(`/a2a/${handle}/agent.json`, {}, token)).body.name).toBe('squatter');
@@ -182,7 +182,7 @@ describe('the card of an agent', () => {
       () => get(`/a2a/${handle}/agent.json`),
       ({ body }) => body.name === 'owner',
     );
-    expect(found.body.capabilities.extensions[0].params).toEqual({ ...unowned, verified: true });
+    expect(found.body.capabilities.extensions[0].params).toEqual({ ...unowned, trustTier: 3, verified: true });
     expect(await identityOf(`/a2a/agents/squatter@globex${wellKnown}`)).toEqual(unowned);
     const foreign = await gateway.call(
       'POST',

@@ -1,3 +1,6 @@
+import { GatewayProbe } from '../../../src/cli/gateway-probe.js';
+import { GatewayTrials } from '../../../src/cli/gateway-trials.js';
+import { generateKeys, publicKeys } from '../../../src/protocol/e2ee/e2ee.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
@@ -54,6 +57,45 @@ describe('agents that accept encrypted messages only', () => {
     const message = { role: 'user', parts: [{ type: 'data', data: sealed }] };
     const task = await rpc(gateway, 'tasks/send', { message }, { agent: 'closed' });
     expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ data: sealed }] }] });
+  });
+
+  it('N4: name a wrong encrypted_payload', async () => {
+    for (const encrypted_payload of ['AQ', 7]) {
+      const message = userMessage('', { parts: [{ data: sealed }, { data: { encrypted_payload } }] });
+      const { error } = (await rpcCall(gateway, 'SendMessage', { message }, { agent: 'closed' })).body;
+      expect(error.message).toContain('parts[1].data.encrypted_payload is not base64url of the byte 1');
+    }
+  });
+
+  it('N4: have an executor that can pass them on; others are refused, and have no keys', async () => {
+    const model = { kind: 'llm', url: 'http://127.0.0.1:9/v1', model: 'm' };
+    const attempt = (more: object) =>
+      gateway.call('POST', '/api/a2a/published', { name: 'thinker', description: 'x', executor: model, ...more });
+    const refused = {
+      status: 422,
+      body: { detail: expect.stringContaining('a2a_accept_cleartext: an agent with the executor "llm"') },
+    };
+    expect(await attempt({})).toMatchObject(refused);
+    expect(await attempt({ a2a_accept_cleartext: false })).toMatchObject(refused);
+    expect((await attempt({ a2a_accept_cleartext: true })).status).toBe(201);
+    const patch = (agent: string, change: object) => gateway.call('PATCH', `/api/a2a/published/${agent}`, change);
+    expect(await patch('thinker', { a2a_accept_cleartext: false })).toMatchObject(refused);
+    expect(await patch('thinker', { a2a_accept_cleartext: null })).toMatchObject(refused);
+    expect(await patch('closed', { executor: model })).toMatchObject(refused);
+    expect((await patch('thinker', { description: 'y' })).status).toBe(200);
+    const publishKeys = (agent: string) =>
+      gateway.call('POST', `/api/a2a/published/${agent}/keys`, publicKeys(generateKeys()));
+    expect(await publishKeys('thinker')).toMatchObject({
+      status: 422,
+      body: { detail: expect.stringContaining('takes no encrypted messages') },
+    });
+    expect((await publishKeys('closed')).status).toBeLessThan(300);
+  });
+
+  it('N4: rialto doctor tries a task there too', async () => {
+    const probe = new GatewayProbe(gateway.url);
+    expect(await new GatewayTrials(probe, gateway.token).task()).toMatch(/^completed in/);
+    await probe.close();
   });
 
   it('N4: each agent declares it itself, and a message without an agent goes to an agent that accepts it', async () => {

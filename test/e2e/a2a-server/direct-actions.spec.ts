@@ -1,3 +1,4 @@
+import { removePolicies } from '../../support/checks/policies.js';
 import { publish, rpc, rpcCall, rpcError, userMessage } from '../../support/clients/a2a.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
@@ -71,11 +72,19 @@ describe('AN-58 actions/invoke', () => {
   });
 
   it('needs a token that was issued for this gateway', async () => {
-    const key = (await gateway.call('POST', '/api/keys', { name: 'k' })).body.key as string;
+    const { id, key } = (await gateway.call('POST', '/api/keys', { name: 'k' })).body;
     for (const token of [gateway.token, key])
       expect(await errorOf({ name: 'files__look' }, 'reader', token)).toMatchObject({
         message: expect.stringContaining('audience'),
       });
+    const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
+    const { access_token: token } = (
+      await gateway.call('POST', '/oauth/token', form.toString(), null, {
+        'content-type': 'application/x-www-form-urlencoded',
+      })
+    ).body;
+    expect((await invoke({ name: 'files__look' }, 'reader', token)).body.result).toBeDefined();
+    upstream.calls.length = 0;
     const elsewhere = await signToken({ sub: 'bob', aud: 'another-service' });
     expect((await invoke({ name: 'files__look' }, 'reader', elsewhere)).status).toBe(401);
     expect(upstream.calls).toEqual([]);
@@ -90,11 +99,89 @@ describe('AN-58 actions/invoke', () => {
     const agent = await forbid(
       'forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"reader");',
     );
-    expect((await errorOf({ name: 'files__look' })).message).toContain('may not use this agent');
+    const denied = await errorOf({ name: 'files__look' });
+    expect(denied.message).toContain('forbidden by policy "no"');
+    const { items } = (await gateway.call('GET', '/api/audit/events?type=task_submit')).body;
+    expect(items[0]).toMatchObject({ verb: 'reader', principal: { id: 'bob' }, outcome: 'denied' });
+    const decisions = (await gateway.call('GET', '/api/audit/decisions?decision=deny')).body.items;
+    expect(decisions[0]).toMatchObject({ action: 'task_submit', policyIds: ['no'] });
     await gateway.call('DELETE', `/api/policies/${agent}`);
     const gina = await gateway.tokenOf('globex', 'gina', 'admin');
     expect((await invoke({ name: 'files__look' }, 'reader', gina)).body.error).toBeDefined();
     expect(upstream.calls).toEqual([]);
+  });
+});
+
+describe('policies on messages decide about actions/invoke', () => {
+  let gateway: TestGateway;
+  let upstream: TestUpstream;
+  let bob: string;
+  let fay: string;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    upstream = await TestUpstream.start();
+    upstream.add('count', () => ({ content: [] }), { annotations: { readOnlyHint: true } });
+    await gateway.call('POST', '/api/mcp/servers', { id: 'notes', url: upstream.url });
+    await publish(gateway, { name: 'notes', executor: { kind: 'mcp-tool', serverId: 'notes', tool: 'count' } });
+    await publish(gateway, { name: 'all', executor: { kind: 'mcp-tool', serverId: 'notes' } });
+    bob = await gateway.tokenOf('default', 'bob');
+    const groups = ['finance', 'legal'];
+    await gateway.call('POST', '/api/orgs/default/members', { sub: 'fay', role: 'member', groups });
+    fay = await signToken({ sub: 'fay' });
+  });
+  beforeEach(() => void (upstream.calls.length = 0));
+  afterEach(() => removePolicies(gateway));
+  afterAll(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+
+  const store = async (text: string, name = 'no') =>
+    expect((await gateway.call('POST', '/api/policies', { name, text })).status).toBe(201);
+  const onSubmit = (when: string, agent = 'notes', annotations = '') =>
+    `${annotations} forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"${agent}")
+      ${when};`;
+  const invoke = async (input: object, agent = 'notes') =>
+    (await rpcCall(gateway, 'actions/invoke', { name: 'notes__count', input }, { agent, token: bob })).body;
+  const approve = async (id: string) =>
+    expect((await gateway.call('POST', `/api/approvals/${id}`, { decision: 'approve' }, fay)).status).toBe(200);
+
+  it('by the input of the action, and by the skill of an agent with all tools of a server', async () => {
+    await store(onSubmit('when { context.input.hasTag("text") }'));
+    expect((await invoke({ text: 'one two' })).error.message).toContain('forbidden by policy "no"');
+    expect((await invoke({ other: 'one' })).result).toBeDefined();
+    expect(upstream.calls).toHaveLength(1);
+    const named = 'context.input.hasTag("skillId") && context.input.getTag("skillId") == "count"';
+    await store(onSubmit(`when { ${named} }`, 'all'), 'no-skill');
+    expect((await invoke({ other: 'one' }, 'all')).error.message).toContain('forbidden by policy');
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  it('and let a person approve exactly this call, once', async () => {
+    await store(onSubmit('', 'notes', '@ask("finance")'));
+    const { error } = await invoke({ text: 'one two' });
+    expect(error.message).toContain('a person must approve');
+    const { approvalId } = error.data[0].metadata;
+    const { body } = await gateway.call('GET', `/api/approvals/${approvalId}`, undefined, fay);
+    expect(body.input).toEqual({ action: 'notes__count', input: { text: 'one two' } });
+    expect(upstream.calls).toEqual([]);
+    await approve(approvalId);
+    expect((await invoke({ text: 'three' })).error.message).toContain('a person must approve');
+    expect((await invoke({ text: 'one two' })).result).toBeDefined();
+    expect((await invoke({ text: 'one two' })).error.message).toContain('a person must approve');
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  it('and ask one question when the policies on the agent and on the tool both ask', async () => {
+    await store(onSubmit('', 'notes', '@ask("finance")'));
+    const asksLegal = 'forbid(principal, action == Action::"mcp_call", resource == Tool::"notes__count");';
+    await store(`@ask("legal") ${asksLegal}`, 'ask-legal');
+    const { error } = await invoke({ text: 'both' });
+    expect(error.message).toContain('finance and legal');
+    await approve(error.data[0].metadata.approvalId);
+    expect((await invoke({ text: 'both' })).result).toBeDefined();
+    expect(upstream.calls).toHaveLength(1);
   });
 });
 

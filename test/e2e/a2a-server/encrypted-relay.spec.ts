@@ -5,6 +5,7 @@ import { GrpcCaller } from '../../support/clients/grpc-client.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { HttpService } from '../../support/stubs/http-service.js';
+import { TestUpstream } from '../../support/stubs/upstream.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
 const marker = 'the-merger-closes-on-friday';
@@ -139,11 +140,44 @@ describe('end-to-end encrypted messages', () => {
     expect(body.error).toMatchObject({ code: -32005, message: expect.stringMatching('take encrypted messages') });
   });
 
+  it('RI-05: are refused by routes to such an executor, before anything is stored', async () => {
+    const upstream = await TestUpstream.start();
+    upstream.add('count', () => ({ content: [] }));
+    await gateway.call('POST', '/api/mcp/servers', { id: 'notes', url: upstream.url });
+    const tool = { kind: 'mcp-tool', serverId: 'notes', tool: 'count' };
+    const asking = { kind: 'echo', ask: 'Which one?' };
+    const routes = (executor: object, otherwise: object) => ({
+      kind: 'routes',
+      routes: [{ when: ['question'], executor }],
+      otherwise,
+    });
+    await publish(gateway, { name: 'reads', executor: routes(asking, tool) });
+    await publish(gateway, { name: 'relays', executor: routes(tool, { kind: 'echo' }) });
+    const question = (await rpc(gateway, 'SendMessage', { message: userMessage('question') }, { agent: 'reads' })).task;
+    const tasks = () => gateway.sql(`select id from a2a_tasks where agent_name = 'reads'`);
+    const { error } = (await rpcCall(gateway, 'SendMessage', { message: message() }, { agent: 'reads' })).body;
+    expect(error).toMatchObject({ code: -32005, message: expect.stringMatching('take encrypted messages') });
+    expect([await tasks(), upstream.calls]).toEqual([[{ id: question.id }], []]);
+    const answer = { message: message({ taskId: question.id }) };
+    const answered = (await rpc(gateway, 'SendMessage', answer, { agent: 'reads' })).task;
+    expect(answered.status.state).toBe('TASK_STATE_COMPLETED');
+    expect((await sent('relays')).status.state).toBe('TASK_STATE_COMPLETED');
+
+    const open = (await rpc(gateway, 'SendMessage', { message: userMessage('question') }, { agent: 'reads' })).task;
+    await gateway.call('PATCH', '/api/a2a/published/reads', { executor: routes(tool, { kind: 'echo' }) });
+    const late = await rpcCall(gateway, 'SendMessage', { message: message({ taskId: open.id }) }, { agent: 'reads' });
+    expect(late.body.error).toMatchObject({ code: -32005 });
+    expect(upstream.calls).toEqual([]);
+    await upstream.close();
+  });
+
   it('RI-07: have the tier of the org, and cleartext has tier 0 for the same sender', async () => {
-    const cleartext = { message: userMessage('plain', { metadata: {} }), metadata: { 'rialto/trustTier': 3, own: 1 } };
+    const forged = { 'rialto/trustTier': 3, own: 1 };
+    const cleartext = { message: userMessage('plain', { metadata: forged }), metadata: forged };
     const plain = (await rpc(gateway, 'SendMessage', cleartext)).task;
     const secret = await sent();
     const stored = async (id: string) => (await gateway.call('GET', `/api/a2a/tasks/${id}`)).body.trustTier;
+    expect(plain.history[0].metadata).toEqual({ own: 1 });
     expect([plain.metadata, secret.metadata]).toEqual([{ own: 1 }, { 'rialto/trustTier': 3 }]);
     expect([await stored(plain.id), await stored(secret.id)]).toEqual([0, 3]);
   });

@@ -169,11 +169,11 @@ describe('keys and clients of end-to-end encryption', () => {
     await clientOf('bob', { e2ee }).sendAndWait('after', { pollMs: 50 });
     const used = service.calls.at(-1)!.body.message.parts[0].data.recipient_kid;
     expect(used).toBe(bob.keys[2]!.kid);
-    expect(pins.get(keysUrl('bob'))).toHaveLength(4);
+    expect(pins.get(`${gateway.url}/a2a/agents/bob`)).toHaveLength(4);
   });
 
   it('RI-52: refuses keys without endorsement; after a reset, a client with pins sends nothing', async () => {
-    const pins = new Map([[keysUrl('bob'), publicKeys(bob).keys.map(({ kid }) => kid)]]);
+    const pins = new Map([[`${gateway.url}/a2a/agents/bob`, publicKeys(bob).keys.map(({ kid }) => kid)]]);
     const stranger = generateKeys();
     expect((await publishKeys('bob', stranger)).status).toBe(409);
     const keep = bob;
@@ -212,6 +212,22 @@ describe('keys and clients of end-to-end encryption', () => {
     expect(await tasks()).toBe(count);
     const e2ee = { keys: mine, sender: 'me', required: false };
     await expect(clientOf('echo', { e2ee }).send('hi')).resolves.toMatchObject({ task: {} });
+  });
+
+  it('RI-52: the approval of an encrypted message fits when the client sends the same message again', async () => {
+    const text = '@ask forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"bob");';
+    const { body: policy } = await gateway.call('POST', '/api/policies', { name: 'ask', text });
+    const ada = await gateway.tokenOf('default', 'ada', 'admin');
+    const approvals = async () => (await gateway.call('GET', '/api/approvals?state=pending')).body.items;
+    const client = clientOf('bob');
+    const send = (messageId: string) => client.sendAndWait({ messageId, parts: [{ text: 'pay' }] }, { pollMs: 50 });
+    await expect(send('pay-1')).rejects.toThrow(/a person must approve/);
+    const [{ id }] = await approvals();
+    await gateway.call('POST', `/api/approvals/${id}`, { decision: 'approve' }, ada);
+    await expect(send('pay-2')).rejects.toThrow(/a person must approve/);
+    const reply: any = await send('pay-1');
+    expect(textsOf(reply.task.artifacts[0].parts)).toEqual(['PAY']);
+    await gateway.call('DELETE', `/api/policies/${policy.id}`);
   });
 
   (hasPython ? describe : describe.skip)('an agent in Python that knows only the page', () => {

@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type ClientHttp2Session } from 'node:http2';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SendMessageRequest } from '@a2a-js/sdk';
 import { A2AService } from '@a2a-js/sdk/server/grpc';
 import { status } from '@grpc/grpc-js';
+import { GrpcServer } from '../../../src/a2a-server/grpc-server.js';
+import { GrpcDoor } from '../../../src/a2a-server/grpc.door.js';
 import { Metrics } from '../../../src/platform/telemetry/metrics.js';
 import { publish, userMessage } from '../../support/clients/a2a.js';
 import { createTestDatabase } from '../../support/gateway/database.js';
@@ -198,6 +200,38 @@ describe('the gRPC services', () => {
     await noStreams();
   });
 
+  it('end a call that does not end its request: at its headers without a credential, later with one', async () => {
+    const door = gateway.gateway.get(GrpcDoor);
+    const session = connect(`http://127.0.0.1:${gateway.gateway.grpcPort}`);
+    const end = async (path: string, token?: string, request: object = send()) => {
+      const stream = openRaw(session, path, request, token, false).on('error', () => undefined);
+      const closed = once(stream, 'close');
+      const [headers] = await once(stream, 'response');
+      stream.resume();
+      await closed;
+      return [headers['grpc-status'], stream.rstCode, headers['grpc-status-details-bin'] !== undefined];
+    };
+    for (const path of [A2AService.getTask.path, A2AService.sendStreamingMessage.path])
+      for (const token of [undefined, 'rlt_wrong']) expect(await end(path, token)).toEqual(['16', 0, true]);
+    door.requestTimeoutMs = 200;
+    for (const path of [A2AService.getTask.path, A2AService.sendStreamingMessage.path])
+      expect(await end(path, gateway.token)).toEqual(['4', 0, true]);
+    const waited = await grpc.call('sendMessage', send(), {
+      metadata: { 'rialto-agent': 'slow', 'x-a2a-timeout': '1' },
+    });
+    expect((waited.answer as any).payload.value.status.state).toBe(2);
+    door.requestTimeoutMs = 30_000;
+    expect(await end(A2AService.getTask.path, gateway.token, send('x'.repeat(20_001)))).toEqual(['8', 0, false]);
+    session.destroy();
+    const route = '"route":"/lf.a2a.v1.A2AService/GetTask","status"';
+    for (const code of [4, 16]) expect(gateway.log.join('')).toContain(`${route}:${code},`);
+  });
+
+  it('have the same limit of connections as the HTTP server', () => {
+    const { server } = gateway.gateway.get(GrpcServer) as unknown as { server: { http2Servers: Map<Server, unknown> } };
+    expect([...server.http2Servers.keys()].map(({ maxConnections }) => maxConnections)).toEqual([10_000]);
+  });
+
   it('release a stream when its reader reads nothing and leaves', async () => {
     await publish(gateway, { name: 'chatty', executor: { kind: 'echo', chunks: 1_000 } });
     const big = send('x'.repeat(15_000), { tenant: 'chatty' });
@@ -287,14 +321,15 @@ describe('the gRPC server', () => {
 });
 
 /** Opens an HTTP/2 call that reads nothing until it is resumed. */
-function openRaw(session: ClientHttp2Session, path: string, request: object, token: string) {
+function openRaw(session: ClientHttp2Session, path: string, request: object, token?: string, isWhole = true) {
   const message = A2AService.sendMessage.requestSerialize(SendMessageRequest.fromJSON(request));
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);
   message.copy(frame, 5);
   const headers = { ':method': 'POST', ':path': path, te: 'trailers', 'content-type': 'application/grpc' };
-  const stream = session.request({ ...headers, authorization: `Bearer ${token}` });
+  const stream = session.request({ ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) });
   stream.pause();
-  stream.end(frame);
+  if (isWhole) stream.end(frame);
+  else stream.write(frame);
   return stream;
 }

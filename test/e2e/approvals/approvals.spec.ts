@@ -1,3 +1,4 @@
+import { removePolicies } from '../../support/checks/policies.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -25,10 +26,7 @@ describe('approvals of acts', () => {
     fay = await signToken({ sub: 'fay' });
   });
   beforeEach(() => void (upstream.calls.length = 0));
-  afterEach(async () => {
-    for (const { id, source } of (await gateway.call('GET', '/api/policies')).body.items)
-      if (source !== 'seed') await gateway.call('DELETE', `/api/policies/${id}`);
-  });
+  afterEach(() => removePolicies(gateway));
   afterAll(async () => {
     await gateway.close();
     await upstream.close();
@@ -108,6 +106,15 @@ describe('approvals of acts', () => {
     ]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
     expect((await decide(ids[0]!, { decision: 'approve' })).status).toBe(409);
+  });
+
+  it('an approver sees the digits of a number that a double cannot hold', async () => {
+    await askFinance();
+    const { approvalId } = await asked({ to: 'ann', amount: 12_345_678_901_234_567_890n });
+    for (const address of [`/api/approvals/${approvalId}`, '/api/approvals?state=pending']) {
+      const answer = await fetch(`${gateway.url}${address}`, { headers: { authorization: `Bearer ${fay}` } });
+      expect(await answer.text()).toContain('"amount":12345678901234567890');
+    }
   });
 
   it('race: approved, then the arguments changed: asked again', async () => {
@@ -200,11 +207,14 @@ describe('approvals of acts', () => {
     expect(await seen(fay)).toContain(approvalId);
     expect(await seen(bob)).toContain(approvalId);
     expect(await seen()).toContain(approvalId);
+    const mayDecide = async (token?: string) =>
+      (await gateway.call('GET', `${path}/${approvalId}`, undefined, token)).body.mayDecide;
+    expect([await mayDecide(fay), await mayDecide(bob), await mayDecide()]).toEqual([true, false, false]);
     expect(await seen(mia)).not.toContain(approvalId);
     expect(await seen(gina)).toEqual([]);
     expect((await gateway.call('GET', `${path}/${approvalId}`, undefined, mia)).status).toBe(404);
     const own = (await asked({ to: 'fay', amount: 1 }, fay)).approvalId;
-    expect((await decide(own, { decision: 'approve' }, fay)).body.detail).toContain('may not approve it');
+    expect((await decide(own, { decision: 'approve' }, fay)).body.detail).toContain('may neither approve nor deny it');
     expect((await decide('no-id', { decision: 'approve' })).status).toBe(404);
     expect((await decide(own, { decision: 'maybe' })).status).toBe(400);
   });
@@ -214,8 +224,11 @@ describe('approvals of acts', () => {
     const { error } = await pay({ to: 'x'.repeat(70_000), amount: 1 });
     expect(error).toMatchObject({ data: { code: 'too_large' }, message: expect.stringContaining('65536') });
     const greedy = await gateway.tokenOf('default', 'greedy');
-    for (let amount = 0; amount < 100; amount++) await asked({ amount }, greedy);
-    expect((await pay({ amount: 100 }, greedy)).error.data.code).toBe('rate_limited');
+    for (let amount = 0; amount < 95; amount++) await asked({ amount }, greedy);
+    const atOnce = await Promise.all(Array.from({ length: 10 }, (_, n) => pay({ amount: 95 + n }, greedy)));
+    const codes = atOnce.map(({ error }) => error.data.code).sort();
+    expect(codes).toEqual([...Array(5).fill('approval_required'), ...Array(5).fill('rate_limited')]);
+    expect((await pay({ amount: 200 }, greedy)).error.data.code).toBe('rate_limited');
     expect((await asked({ amount: 5 }, greedy)).approvalId).toBeDefined();
   });
 
@@ -277,5 +290,25 @@ describe('approvals of acts', () => {
     await gateway.sql(`update a2a_tasks set status_state = 'failed' where id = $1`, [first]);
     expect(approvalOf(await send('k-1'))).toBe(again);
     expect(await count()).toBe(1);
+  });
+
+  it('repeats at the same moment get the task of the first one, and use one approval', async () => {
+    await publish(gateway, { name: 'at-once' });
+    await store('@ask forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"at-once");');
+    const send = () =>
+      rpcCall(
+        gateway,
+        'SendMessage',
+        { message: userMessage('deploy') },
+        { token: bob, agent: 'at-once', headers: { 'idempotency-key': 'k' } },
+      );
+    const { body } = await send();
+    const { approvalId } = body.error.data.find((one: any) => one.metadata?.approvalId).metadata;
+    await decide(approvalId, { decision: 'approve' }, gateway.token);
+    const answers = await Promise.all(Array.from({ length: 8 }, send));
+    expect(new Set(answers.map((one) => one.body.result?.task.id ?? one.body.error.message)).size).toBe(1);
+    expect(await gateway.sql(`select from a2a_tasks where agent_name = 'at-once'`)).toHaveLength(1);
+    const waiting = await gateway.call('GET', `${path}?state=pending`, undefined, bob);
+    expect(waiting.body.items.filter(({ verb }: any) => verb === 'at-once')).toEqual([]);
   });
 });

@@ -86,6 +86,10 @@ describe('AN-60 the page of an approval', () => {
     ]);
     expect((await open(url, basic('wrong'))).status).toBe(401);
     expect((await open(url, { authorization: `Bearer ${approver}` })).status).toBe(200);
+    expect(await (await open(url)).text()).toContain('<form');
+    const forCaller = await (await open(url, basic(bob))).text();
+    expect(forCaller).toContain('Members of admin decide, but never the caller.');
+    expect(forCaller).not.toContain('<form');
     const member = await gateway.tokenOf('default', 'mia');
     expect((await open(url, basic(member))).status).toBe(404);
     expect((await decide(url, 'approve', basic(member))).status).toBe(403);

@@ -36,7 +36,7 @@ describe('MCP tools/call: progress and cancellation', () => {
   });
 
   const tool = { name: 'patient.work', arguments: {} };
-  const callOf = (id: number | string, meta?: object) => ({
+  const callOf = (id: number | bigint | string, meta?: object) => ({
     jsonrpc: '2.0',
     id,
     method: 'tools/call',
@@ -107,19 +107,22 @@ describe('MCP tools/call: progress and cancellation', () => {
     for (const [id, via] of [
       [7, one],
       ['seven', two],
+      [2n ** 53n + 1n, two],
     ] as const) {
       agent.requests.length = 0;
       const reply = one.call('POST', '/mcp', callOf(id), one.token, session);
       await agent.waitForRequests(1);
+      // The next smaller integer, which a double cannot tell from the last id.
+      await via.call('POST', '/mcp', cancel(2 ** 53), one.token, session);
       const accepted = await via.call('POST', '/mcp', cancel(id), one.token, session);
       expect(accepted.status).toBe(202);
       expect((await agent.closed(1))[0]!.aborted).toBe(true);
       const { body } = await reply;
-      expect([body.id, body.error.data.code]).toEqual([id, 'canceled']);
+      expect([body.id, body.error.data.code]).toEqual([typeof id === 'bigint' ? Number(id) : id, 'canceled']);
     }
     expect(await outcomes()).toEqual(before);
     const rows = await one.sql("select status, error_code from a2a_task_instances where error_code = 'canceled'");
-    expect(rows).toEqual(Array(2).fill({ status: 'failed', error_code: 'canceled' }));
+    expect(rows).toEqual(Array(3).fill({ status: 'failed', error_code: 'canceled' }));
   });
 
   it('abuse 40 only its own session can cancel a call', async () => {

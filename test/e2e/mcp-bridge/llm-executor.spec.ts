@@ -215,7 +215,7 @@ describe('an agent with a model as executor', () => {
       /no more/,
     ],
     ['an invalid stream', [raw('data: {broken\n\n')], 'remote_invalid_response', /could not be read/],
-    ['a stream that breaks', [raw(chunk({ content: 'I ' }))], 'remote_transport', /broke off/],
+    ['a stream that breaks', [raw(chunk({ content: 'I ' }))], 'remote_transport', /no complete answer/],
     [
       'an error in the stream',
       [raw(`${chunk({ content: 'I ' })}data: {"error":{"message":"x"}}\n\n`)],

@@ -163,6 +163,16 @@ describe('MCP: the protocol at the door', () => {
     }
   });
 
+  it('the error of an unknown server has the id of the request, but not for an unknown caller', async () => {
+    const ping = { ...request('ping'), id: 'x7' };
+    for (const [path, status] of [['/mcp/servers/absent', 404] as const, ['/mcp?names=short', 400] as const])
+      expect(await gateway.call('POST', path, ping)).toMatchObject({ status, body: { id: 'x7', error: {} } });
+    expect((await gateway.call('POST', '/mcp/servers/absent', '{')).body.id).toBeNull();
+    expect(await gateway.call('GET', '/mcp/servers/absent')).toMatchObject({ status: 404, body: { id: null } });
+    const unknown = await gateway.call('POST', '/mcp/servers/absent', ping, null);
+    expect(unknown).toMatchObject({ status: 401, body: { id: null } });
+  });
+
   it('413, 415, 405 and 406 are statuses with a JSON-RPC body', async () => {
     const large = await post(request('ping', { x: 'x'.repeat(30_000) }));
     const typed = await post('{}', { 'content-type': 'text/plain' });

@@ -337,7 +337,7 @@ describe('a process on an external database', () => {
   it('AN-46, N14, P20: a production process without a secret starts and logs that; its doors answer 503', async () => {
     const { ready, child, ended } = start({
       NODE_ENV: undefined,
-      HOST: '127.0.0.1',
+      HOST: '0.0.0.0',
       DATABASE_URL: server.url,
       RIALTO_ENCRYPTION_KEY: encryptionKey,
     });
@@ -356,15 +356,18 @@ describe('a process on an external database', () => {
     }
     child.kill('SIGTERM');
     expect((await ended).stderr).toContainEqual(expect.stringMatching(/^rialto: A2A_SECRET is not set: .* 503/));
+    const loopback = /^rialto: RIALTO_PUBLIC_URL is not set: .* loopback address, which other machines cannot reach$/;
+    expect((await ended).stderr).toContainEqual(expect.stringMatching(loopback));
     expect((await ended).stdout).toContain(`  version  ${version.version}${commit && ` (${commit})`}`);
   });
 
-  it('with a secret it is ready in production, and logs no warning', async () => {
+  it('with a secret and a public address it is ready in production, and logs no warning', async () => {
     const DATABASE_URL = await emptyDatabase(); // the other databases have values that are sealed with their own keys
     expect((await rialto(['db', 'migrate'], { DATABASE_URL })).code).toBe(0);
     const { ready, child, ended } = start({
       NODE_ENV: 'production',
-      HOST: '127.0.0.1',
+      HOST: '0.0.0.0',
+      RIALTO_PUBLIC_URL: 'https://gate.example',
       DATABASE_URL,
       RIALTO_ENCRYPTION_KEY: encryptionKey,
       A2A_SECRET: testSecret,

@@ -163,6 +163,7 @@ describe('abuse 12: every operation for every role', () => {
   const table: Record<string, Row> = {
     'GET /livez': { cells: everyone },
     'GET /readyz': { cells: everyone },
+    'GET /': { cells: everyone },
     'GET /version': { cells: everyone },
     'POST /mcp': { cells: lists, body: ping },
     'GET /mcp': { cells: [401, 405, 405, 405, 405] },

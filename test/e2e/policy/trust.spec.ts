@@ -101,6 +101,16 @@ describe('trust tiers of orgs with quotas', () => {
     await setTier(gateway, 'acme', 1);
   });
 
+  it('RI-49 the quota of groups holds for many changes at once', async () => {
+    const org = await gateway.tokenOf('hooli', 'hal', 'admin');
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        gateway.call('POST', '/api/orgs/hooli/members', { sub: `many${index}`, groups: [`g${index}`] }, org),
+      ),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(5).fill(201), ...Array(7).fill(429)]);
+  });
+
   it('RI-49 published agents, groups and webhooks of an agent have quotas', async () => {
     const org = await gateway.tokenOf('initech', 'ira', 'admin');
     const post = (path: string, body: object) => gateway.call('POST', path, body, org);
@@ -184,6 +194,8 @@ describe('trust tiers without quotas', () => {
         expect(body.error.message).toContain(text);
       }
     }
+    const { body: closed } = await rpcCall(gateway, 'SendMessage', { message: sealed(131_073) }, { agent });
+    expect(JSON.stringify(closed.error)).toContain('split the content into several encrypted messages');
     const outer = { message: userMessage('x'), metadata: { note: 'y'.repeat(500) } };
     expect((await rpcCall(gateway, 'SendMessage', outer, { agent })).body.error.message).toContain('metadata');
     expect(await tasks()).toEqual([]);

@@ -105,8 +105,9 @@ describe('agents of the configuration file', () => {
   });
 
   it('logs a bad one once and keeps all others, and also its own row', async () => {
+    const off = { name: 'off', a2a_enabled: false };
     const bad = { ...support, executor: { kind: 'remote', agentId: 'nobody' } };
-    write(bad, { name: 'Not A Name' }, { name: 'twin' }, { name: 'twin' }, { name: 'taken' });
+    write(bad, { name: 'Not A Name' }, { name: 'twin' }, { name: 'twin' }, { name: 'taken' }, off);
     await started[0]!.call('POST', '/api/a2a/published', {
       name: 'taken',
       description: 'x',
@@ -119,6 +120,8 @@ describe('agents of the configuration file', () => {
     expect(complaints.sort()).toEqual(['Not A Name', 'support', 'taken', 'twin']);
     expect((await cardOf(gateway, 'support')).body.description).toBe('Answers customers.');
     expect((await cardOf(gateway, 'twin')).status).toBe(200);
+    expect((await cardOf(gateway, 'off')).status).toBe(404);
+    expect((await gateway.call('GET', '/api/a2a/published/off')).body).toMatchObject({ a2a_enabled: false });
     expect((await gateway.call('GET', '/api/a2a/published/taken')).body).toMatchObject({ source: 'api' });
   });
 });
@@ -158,6 +161,20 @@ describe('the agents folder', () => {
     });
     expect(JSON.stringify(body)).not.toMatch(/secret-plan|some-model/);
     expect((await cardOf(gateway, 'plain')).body.description).toBe('The agent plain.');
+  });
+
+  it('says which member is probably misspelled, and can turn an agent off', async () => {
+    put('off', 'role: Not yet.\nexecutr: { kind: http }\nsteps: []\na2a_enabled: false\n');
+    await eventually(
+      () => gateway.call('GET', '/api/a2a/published/off'),
+      ({ body }) => body.a2a_enabled === false,
+    );
+    expect((await cardOf(gateway, 'off')).status).toBe(404);
+    expect(await names()).toEqual(['plain', 'writer']);
+    expect(gateway.log.filter((line) => line.includes('did you mean'))).toEqual([
+      expect.stringContaining('the member \\"executr\\" is ignored; did you mean \\"executor\\"?'),
+    ]);
+    rmSync(join(folder, 'off'), { recursive: true });
   });
 
   const says = (name: string, description: string) =>

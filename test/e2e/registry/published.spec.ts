@@ -242,6 +242,13 @@ describe('published agents', () => {
     const { body } = await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'outside' });
     const executor = { kind: 'remote', agentId: 'outside', skillId: 'work' };
     expect((await publish({ executor })).body.executor).toEqual({ ...executor, agentId: body.id });
+    const unknown = await publish({ executor: { ...executor, skillId: 'wrok' } });
+    expect([unknown.status, unknown.body.detail]).toEqual([
+      422,
+      'executor.skillId: the agent "outside" has no skill "wrok"; its skills: work',
+    ]);
+    await gateway.sql(`update agent_cards set card = null where slug = 'outside'`);
+    expect((await change({ executor: { ...executor, skillId: 'wrok' } })).status).toBe(200);
     expect((await publish({ executor: { kind: 'remote', agentId: body.id } }, globex)).status).toBe(400);
     expect((await change({ executor: { kind: 'remote', agentId: 'gone' } })).status).toBe(400);
     await gateway.call('DELETE', '/api/a2a/agents/outside');

@@ -43,10 +43,13 @@ describe('registration refuses', () => {
     'http://user:pass@127.0.0.1/',
     'javascript:alert(1)',
     'http://',
-  ])('url_not_allowed for %s, without details of the address', async (url) => {
+  ])('url_not_allowed for %s, with the host of the URL and no other detail', async (url) => {
     const { status, body } = await register({ url });
     expect({ status, code: body.code }).toEqual({ status: 422, code: 'url_not_allowed' });
-    expect(JSON.stringify(body)).not.toMatch(/10\.0\.0\.1|169\.254|ECONN|private/);
+    const host = URL.canParse(url) ? new URL(url).hostname : '';
+    const named = host === '' || url.includes('user:') ? {} : { detail: `the host "${host}" may not be called` };
+    expect(body).toMatchObject(named);
+    expect(JSON.stringify({ ...body, detail: '' })).not.toMatch(/10\.0\.0\.1|169\.254|ECONN|private|pass/);
   });
 
   it('abuse 22: no redirect reaches a forbidden address or forwards a credential', async () => {
@@ -59,6 +62,7 @@ describe('registration refuses', () => {
       });
       expect(status).toBeGreaterThanOrEqual(400);
       expect(['card_invalid', 'url_not_allowed']).toContain(body.code);
+      expect(JSON.stringify(body)).not.toMatch(/169\.254|10\.0\.0\.1/);
     }
     const seen: (string | undefined)[] = [];
     const elsewhere = await http((request, response) => {

@@ -10,9 +10,18 @@ import { eventRows, readEvents, tasksWithText } from '../../support/gateway/even
 describe('several processes', () => {
   let home: TestGateway;
 
-  const start = async (role: string): Promise<{ url: string; process: GatewayProcess }> => {
-    const process = home.beside({ RIALTO_ROLE: role, A2A_CONTINUATION_POLL_MS: '300' });
-    return { url: await process.ready, process };
+  const started = new Map<string, Promise<{ url: string; process: GatewayProcess }>>();
+  /** Returns the process with this name, and starts it before its first use and after a kill. */
+  const running = async (name: 'A' | 'B' | 'worker') => {
+    const present = await started.get(name);
+    if (present && !present.process.child.killed) return present;
+    const process = home.beside({
+      RIALTO_ROLE: name === 'worker' ? 'worker' : 'api',
+      A2A_CONTINUATION_POLL_MS: '300',
+    });
+    const next = process.ready.then((url) => ({ url, process }));
+    started.set(name, next);
+    return next;
   };
 
   beforeAll(async () => {
@@ -53,13 +62,13 @@ describe('several processes', () => {
   const text = 'the quick brown fox jumps over the lazy dog';
 
   it('a subscriber on B gets every event of a task that runs on A, in order, to the end', async () => {
-    const [a, b] = await Promise.all([start('api'), start('api')]);
-    const running = await stream(a.url, 'long', 'SendStreamingMessage', { message: userMessage(text) });
-    const { id } = (await running.next())!.data.result.task;
+    const [a, b] = await Promise.all([running('A'), running('B')]);
+    const sending = await stream(a.url, 'long', 'SendStreamingMessage', { message: userMessage(text) });
+    const { id } = (await sending.next())!.data.result.task;
     const subscribers = await Promise.all(
       Array.from({ length: 5 }, () => stream(b.url, 'long', 'SubscribeToTask', { id })),
     );
-    const [sent, ...seen] = await Promise.all([running.rest(), ...subscribers.map((one) => one.rest())]);
+    const [sent, ...seen] = await Promise.all([sending.rest(), ...subscribers.map((one) => one.rest())]);
     const events = await log(id);
     expect(sent.map((frame) => frame.id)).toEqual(events.slice(1).map(({ seq }) => seq));
     for (const frames of seen) {
@@ -71,12 +80,12 @@ describe('several processes', () => {
   });
 
   it('a cancel on B stops the executor on A, and it never completes', async () => {
-    const [a, b] = await Promise.all([start('api'), start('api')]);
-    const running = await stream(a.url, 'asleep', 'SendStreamingMessage', { message: userMessage('zzz') });
-    const { id } = (await running.next())!.data.result.task;
+    const [a, b] = await Promise.all([running('A'), running('B')]);
+    const sending = await stream(a.url, 'asleep', 'SendStreamingMessage', { message: userMessage('zzz') });
+    const { id } = (await sending.next())!.data.result.task;
     const canceled = await post(b.url, 'asleep', 'CancelTask', { id });
     expect(canceled.result.status.state).toBe('TASK_STATE_CANCELED');
-    const rest = await running.rest();
+    const rest = await sending.rest();
     expect(rest.at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_CANCELED');
     // The process that ran the task releases it at once, not after its minute of sleep.
     a.process.child.kill('SIGTERM');
@@ -87,7 +96,7 @@ describe('several processes', () => {
   it.each(['a blocking call', 'a stream', 'an asynchronous task'])(
     'kill -9 of A in the middle of %s: another process ends it exactly once, and a resumed reader gets each event once',
     async (what) => {
-      const [a, b, worker] = await Promise.all([start('api'), start('api'), start('worker')]);
+      const [a, b, worker] = await Promise.all([running('A'), running('B'), running('worker')]);
       const message = userMessage(text);
       const frames: Frame[] = [];
       let id: string;
@@ -102,13 +111,13 @@ describe('several processes', () => {
           (events) => events.length >= 3,
         );
         worker.process.child.kill('SIGKILL');
-        await start('worker');
+        await running('worker');
       } else if (what === 'a stream') {
-        const running = await stream(a.url, 'slow', 'SendStreamingMessage', { message });
-        for (let count = 0; count < 4; count++) frames.push((await running.next())!);
+        const sending = await stream(a.url, 'slow', 'SendStreamingMessage', { message });
+        for (let count = 0; count < 4; count++) frames.push((await sending.next())!);
         id = frames[0]!.data.result.task.id;
         a.process.child.kill('SIGKILL');
-        await running.rest().catch(() => undefined);
+        await sending.rest().catch(() => undefined);
       } else {
         const cut = post(a.url, 'slow', 'SendMessage', { message }).catch((error: Error) => error);
         const [row] = await eventually(
@@ -145,7 +154,7 @@ describe('several processes', () => {
     });
     try {
       await home.call('POST', '/api/a2a/agents', { url: agent.url, timeoutMs: 30_000 });
-      const [a] = await Promise.all([start('api'), start('worker')]);
+      const [a] = await Promise.all([running('A'), running('worker')]);
       const call = { name: 'far_away.work', arguments: {} };
       const cut = fetch(`${a.url}/mcp`, {
         method: 'POST',

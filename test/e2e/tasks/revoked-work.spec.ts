@@ -99,6 +99,36 @@ describe('X3.2, abuse 17: work of a sender that lost access before it began', ()
     await home.call('DELETE', `/api/policies/${policy.body.id}`);
   });
 
+  it('is decided by the policies of now on its message', async () => {
+    await publish(home, { name: 'deployer' });
+    const send = async (branch: string): Promise<string> =>
+      (
+        await rpc(
+          home,
+          'SendMessage',
+          { message: userMessage('', { parts: [{ data: { branch } }] }), ...immediately },
+          { agent: 'deployer' },
+        )
+      ).task.id;
+    const [main, other] = [await send('main'), await send('preview')];
+    const when = 'context.input.hasTag("branch") && context.input.getTag("branch") == "main"';
+    const text = `forbid(principal, action == Action::"task_submit", resource) when { ${when} };`;
+    const policy = await home.call('POST', '/api/policies', { name: 'not main', text });
+    expect(policy.status).toBe(201);
+    const worker = home.beside({ ...quick, RIALTO_ROLE: 'worker' });
+    await eventually(
+      () => stateOf(main),
+      ({ state, said }) => state === 'rejected' && said.includes('may no longer use this agent'),
+    );
+    await eventually(
+      () => stateOf(other),
+      ({ state }) => state === 'completed',
+    );
+    worker.child.kill('SIGKILL');
+    await worker.ended;
+    await home.call('DELETE', `/api/policies/${policy.body.id}`);
+  });
+
   it('is not leased from a mailbox', async () => {
     const { id: box } = await publish(home, { name: 'box', executor: { kind: 'mailbox' } });
     const key = await newKey('writer');

@@ -31,10 +31,19 @@ describe('(E13) the number of starts of the program of an MCP server', () => {
   const { say } = poster(() => gateway);
   const started = () => readFileSync(starts, 'utf8').split('\n').filter(Boolean).map(Number);
   const running = () => started().filter(isAlive);
+  /**
+   * Waits until each program was read twice: for its registration, and some time after its connection opened. A program
+   * is in use while it is read.
+   */
+  const allRead = async () => {
+    const reads = () => readFileSync(join(folder, 'reads'), 'utf8').split('\n').filter(Boolean).map(Number);
+    const isReadTwice = (pid: number) => reads().filter((read) => read === pid).length >= 2;
+    await eventually(started, (pids) => pids.every(isReadTwice));
+  };
   const program = (env: object = {}) => ({
     command: process.execPath,
     args: [script],
-    env: { STARTS: starts, ...env },
+    env: { STARTS: starts, READS: join(folder, 'reads'), ...env },
   });
   /** Renames the members as A2E does. */
   const asMessage = ({ command, ...others }: ReturnType<typeof program>) => ({ cmd: command, ...others });
@@ -55,6 +64,7 @@ describe('(E13) the number of starts of the program of an MCP server', () => {
       await subscriber.client.subscribeResource({ uri: `note://s${n}` });
       pids.push(await pidOf(`s${n}`));
     }
+    await allRead();
     await register('last');
     const last = await pidOf('last');
     await eventually(running, (alive) => !alive.includes(pids[0]!));
@@ -134,7 +144,10 @@ describe('(E13) the number of starts of the program of an MCP server', () => {
   });
 
   it('makes room like a call: of six registered programs five run', async () => {
-    for (let n = 0; n < 6; n++) await gateway.call('POST', '/api/mcp/servers', { id: `p${n}`, ...program() });
+    const register = (id: string) => gateway.call('POST', '/api/mcp/servers', { id, ...program() });
+    for (let n = 0; n < 5; n++) await register(`p${n}`);
+    await allRead();
+    await register('last');
     await eventually(running, (pids) => pids.length === 5);
     expect(running()).toEqual(started().slice(1));
   });

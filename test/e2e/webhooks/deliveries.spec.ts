@@ -325,6 +325,7 @@ describe('the deliveries of an org', () => {
           id: sink.received[0]!.headers['webhook-id'],
           status: 418,
           error: 'status_418',
+          detail: null,
           reply: 'a teapot with [redacted]',
           durationMs: expect.any(Number),
         },
@@ -334,6 +335,16 @@ describe('the deliveries of an org', () => {
       expect(fine.body).toMatchObject({ delivered: true, status: 200, error: null });
     },
   );
+
+  it('a test event that does not arrive returns the reason', async () => {
+    const { body } = await gateway.call('POST', '/api/webhooks/test', { url: 'http://127.0.0.1:1/hook' });
+    expect(body).toMatchObject({
+      delivered: false,
+      status: null,
+      error: 'remote_transport',
+      detail: 'The remote side could not be reached: the connection was refused',
+    });
+  });
 
   it('abuse 20: a test event is not sent to a forbidden address', async () => {
     for (const url of ['http://169.254.169.254/', 'http://10.0.0.1/'])

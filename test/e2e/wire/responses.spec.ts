@@ -111,6 +111,8 @@ describe('plain responses, byte by byte', () => {
     ['the management API without a credential', 401, () => ({ path: '/api/orgs' })],
     ['the same with a body', 401, () => ({ path: '/api/orgs', body: { slug: 'none' } })],
     ['a HEAD of the same', 401, () => ({ method: 'HEAD', path: '/api/orgs' })],
+    ['a PUT of a resource', 405, () => api('PUT', 'a2a/agents', { a: 1 })],
+    ['a GET of an action', 405, () => api('GET', 'mcp/tools/call')],
     ['an unknown path', 404, () => api('GET', 'nothing')],
     ['a body for an unknown path', 404, () => api('POST', 'nothing', { a: 1 })],
     ['a body that is too large', 413, () => api('POST', 'orgs', { text: large })],
@@ -138,6 +140,8 @@ describe('plain responses, byte by byte', () => {
     ['the readiness probe', 200, () => ({ path: '/readyz' })],
     ['a HEAD of the readiness probe', 200, () => ({ method: 'HEAD', path: '/readyz' })],
     ['the version', 200, () => ({ path: '/version' })],
+    ['the entry point', 200, () => ({ path: '/' })],
+    ['another method at the entry point', 405, () => ({ method: 'POST', path: '/' })],
     ['the documentation', 200, () => ({ path: '/docs' })],
     ['the description of the API', 200, () => ({ path: '/docs-json' })],
     ['the board of the queues', 200, () => ({ path: '/admin/queues/', headers: bearer })],
@@ -167,7 +171,7 @@ describe('plain responses, byte by byte', () => {
   });
 
   it('has the same headers for HEAD as for GET', async () => {
-    for (const path of [card, '/version', '/livez', '/docs-json']) {
+    for (const path of [card, '/', '/version', '/livez', '/docs-json']) {
       const [head, get] = [await exchanged({ method: 'HEAD', path }), await exchanged({ path })];
       const known = ({ date: _d, 'x-request-id': _r, ...rest }: StrictResponse['headers']) => rest;
       expect(known(head.headers)).toEqual(known(get.headers));

@@ -52,7 +52,7 @@ export const modules = [
 const libraries = 3;
 const pure = 2;
 const entries =
-  /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags|check-node|run-gateway)\.ts$|^src\/(cli|demo)\//;
+  /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags|check-node|run-\w+)\.ts$|^src\/(cli|demo)\//;
 const entity = /\.entity\.ts$/;
 const purePackages =
   /^(zod|re2js|ajv(-formats)?|ajv\/dist\/20(19|20)\.js|@hpke\/(core|dhkem-x25519)|node:(crypto|vm|perf_hooks|buffer))$/;

@@ -8,6 +8,7 @@ import { createLogger } from '../../../src/platform/telemetry/logger.js';
 import { callerOf, testSecret, type Caller } from './caller.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { eventually } from './eventually.js';
+import { forbidSecondConnections } from '../checks/one-connection.js';
 import { startProcess, type GatewayProcess, type ProcessOptions } from './process.js';
 
 export { signToken, testSecret, type Answer } from './caller.js';
@@ -47,6 +48,7 @@ export async function startTestGateway(env: Record<string, string> = {}, same?: 
     { ...shared, PORT: '0', METRICS_PORT: '0', ...env },
     { databaseMayForget: true, log: createLogger('debug', { write: (line: string) => void log.push(line) }) },
   );
+  forbidSecondConnections(gateway);
   const token = gateway.tokenFile ? readFileSync(gateway.tokenFile, 'utf8').trim() : '';
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
 

@@ -132,7 +132,9 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
       });
     case 'tools/list':
       if (process.env.SLOW_LISTS) await answerLater(process.env.SLOW_LISTS);
-      return send({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
+      send({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
+      if (process.env.READS) appendFileSync(process.env.READS, `${process.pid}\n`);
+      return;
     case 'resources/list':
       return send({ id, result: { resources: [{ uri: process.env.RESOURCE, name: 'the one' }] } });
     case 'resources/subscribe':

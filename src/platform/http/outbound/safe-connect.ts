@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import { RialtoError } from '../../../kernel/errors.js';
-import { mayConnect, targetOf, type Target, type UrlRefusal, type UrlRules } from './address.js';
+import { checkUrl, mayConnect, parseUrl, targetOf, type Target, type UrlRefusal, type UrlRules } from './address.js';
 import type { Exchange } from './safe-exchange.js';
 
 export interface ResolvedAddress {
@@ -16,6 +16,8 @@ export type Resolve = (host: string) => Promise<ResolvedAddress[]>;
 /** Where bytes may be sent: the URL rules, and how names are resolved (by default with the system's resolver). */
 export interface OutboundPolicy extends UrlRules {
   readonly resolve?: Resolve;
+  /** Name of the setting or option that fills `allow`, for hints. Default: the setting of a gateway. */
+  readonly allowedBy?: string;
   /**
    * Called for each request with a purpose that was sent and got no answer: it is unknown whether it was received
    * (I5).
@@ -34,10 +36,6 @@ const systemResolve: Resolve = async (host) =>
     family: family === 6 ? 6 : 4,
   }));
 
-const hint =
-  'only public addresses may be called; ' +
-  'the operator can allow others (RIALTO_OUTBOUND_ALLOW, or `allow` of the client)';
-
 /** Hints for mistakes that are visible in the URL itself, so the caller may see them. */
 const mistakes: Partial<Record<string, string>> = {
   malformed: 'write the complete URL, such as https://agent.example.com/path',
@@ -47,10 +45,22 @@ const mistakes: Partial<Record<string, string>> = {
 
 /**
  * The only public refusal. The reason stays in `cause`, so no answer reveals an address or the state of a port (abuse
- * 23).
+ * 23). The host is named as the URL has it; a host that the caller did not give is left out.
  */
-export function urlNotAllowed(reason: string): RialtoError {
-  return new RialtoError('url_not_allowed', { hint: mistakes[reason] ?? hint, cause: new Error(reason) });
+export function urlNotAllowed(reason: string, policy: OutboundPolicy, host = ''): RialtoError {
+  const { allowedBy = 'the setting RIALTO_OUTBOUND_ALLOW' } = policy;
+  const callable = reason === 'https_required' ? 'https URLs' : 'public addresses';
+  return new RialtoError('url_not_allowed', {
+    ...(host !== '' && { message: `the host "${host}" may not be called` }),
+    hint: mistakes[reason] ?? `only ${callable} may be called; ${allowedBy} allows others`,
+    cause: new Error(reason),
+  });
+}
+
+/** Throws `url_not_allowed` for a URL that breaks the policy by its text. */
+export function requireAllowed(url: string | URL, policy: OutboundPolicy): void {
+  const refusal = checkUrl(url, policy);
+  if (refusal !== undefined) throw urlNotAllowed(refusal, policy, parseUrl(String(url))?.hostname);
 }
 
 async function resolveWithin<T>(limitMs: number, work: Promise<T>): Promise<T> {
@@ -69,7 +79,7 @@ async function vettedAddresses(target: Target, policy: OutboundPolicy): Promise<
   const addresses = await resolveWithin(resolveLimitMs, resolve(target.host));
   if (addresses.length === 0) throw new Error(`no address for ${target.host}`);
   const refused = addresses.find(({ address }) => !mayConnect(target, address, policy.allow));
-  if (refused !== undefined) throw urlNotAllowed(`${target.host} resolves to ${refused.address}`);
+  if (refused !== undefined) throw urlNotAllowed(`${target.host} resolves to ${refused.address}`, policy, target.host);
   return addresses;
 }
 
@@ -109,7 +119,7 @@ export function safeConnector(target: Target, policy: OutboundPolicy): Connector
   const servername = isIP(target.host) === 0 ? target.host : undefined;
   return (options, done) => {
     if (isIP(options.hostname) !== 0 && !mayConnect(target, options.hostname, policy.allow)) {
-      done(urlNotAllowed(`${options.hostname} is not public`), null);
+      done(urlNotAllowed(`${options.hostname} is not public`, policy, target.host), null);
       return undefined;
     }
     const opening: unknown = open({ ...options, servername }, (error, socket) => {
@@ -117,10 +127,9 @@ export function safeConnector(target: Target, policy: OutboundPolicy): Connector
       const { remoteAddress } = socket;
       if (remoteAddress !== undefined && mayConnect(target, remoteAddress, policy.allow)) return done(null, socket);
       socket.destroy();
-      done(
-        remoteAddress === undefined ? new Error('closed at once') : urlNotAllowed(`connected to ${remoteAddress}`),
-        null,
-      );
+      const isGone = remoteAddress === undefined;
+      const reason = `connected to ${remoteAddress}`;
+      done(isGone ? new Error('closed at once') : urlNotAllowed(reason, policy, target.host), null);
     });
     return opening as Socket;
   };

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { RialtoError, type ErrorCode } from '../../../kernel/errors.js';
+import { ByteCollector } from '../../byte-collector.js';
 import { markDeparted } from './departed.js';
 import { responseHeaders } from './safe-headers.js';
 
@@ -34,8 +35,9 @@ function meaningOf(error: unknown): RialtoError {
   return new RialtoError(meanings[code] ?? 'remote_transport', { cause: error });
 }
 
-function tooLarge(what: string): RialtoError {
-  return new RialtoError('remote_invalid_response', { cause: new Error(`${what} over the limit`) });
+function tooLarge(what: string, more: string): RialtoError {
+  const cause = new Error(`${what} over the limit`);
+  return new RialtoError('remote_invalid_response', { message: `the answer has ${more}`, cause });
 }
 
 /**
@@ -100,12 +102,14 @@ export abstract class Exchange {
 
   onResponseStart(controller: Controller, status: number, received: RawHeaders): void {
     if (status < 200) {
-      if (++this.informational > maxInformational) this.fail(tooLarge('informational answers'));
+      if (++this.informational > maxInformational)
+        this.fail(tooLarge('informational answers', 'too many informational answers'));
       return;
     }
     if (Array.isArray(controller.rawHeaders) && controller.rawHeaders.length > maxHeaders * 2)
-      return this.fail(tooLarge('headers'));
-    if (!this.headOnly && Number(received['content-length']) > this.maxBytes) return this.fail(tooLarge('body'));
+      return this.fail(tooLarge('headers', 'too many headers'));
+    if (!this.headOnly && Number(received['content-length']) > this.maxBytes)
+      return this.fail(tooLarge('body', `a body of more than ${this.maxBytes} bytes`));
     this.status = status;
     this.headers = responseHeaders(received);
     this.onHead();
@@ -113,7 +117,7 @@ export abstract class Exchange {
 
   onResponseData(_controller: Controller, chunk: Buffer): void {
     this.received += chunk.length;
-    if (this.received > this.maxBytes) this.fail(tooLarge('body'));
+    if (this.received > this.maxBytes) this.fail(tooLarge('body', `a body of more than ${this.maxBytes} bytes`));
     else if (!this.finished) this.onChunk(chunk);
   }
 
@@ -131,10 +135,11 @@ export abstract class Exchange {
 
 /** An exchange that buffers the whole body. */
 export class BufferedExchange extends Exchange {
-  readonly chunks: Buffer[] = [];
+  readonly body = new ByteCollector();
 
   protected onChunk(chunk: Buffer): void {
-    this.chunks.push(chunk);
+    this.body.add(chunk);
+    if (this.body.isShredded) this.fail(tooLarge('chunks', 'too many tiny chunks'));
   }
 
   protected onEnd(): void {
@@ -142,9 +147,9 @@ export class BufferedExchange extends Exchange {
   }
 }
 
-/** An exchange that buffers the first bytes of the body and then ends the socket. */
+/** An exchange that buffers the first bytes of the body and then ends the socket, earlier if its chunks are tiny. */
 export class BeginningExchange extends Exchange {
-  readonly chunks: Buffer[] = [];
+  readonly body = new ByteCollector();
   /** True when the body continued, or may have continued. */
   isCut = false;
 
@@ -156,9 +161,9 @@ export class BeginningExchange extends Exchange {
   }
 
   protected onChunk(chunk: Buffer): void {
-    this.chunks.push(chunk.subarray(0, this.left));
+    this.body.add(chunk.subarray(0, this.left));
     this.left -= chunk.length;
-    if (this.left > 0) return;
+    if (this.left > 0 && !this.body.isShredded) return;
     this.isCut = true;
     this.accept();
     this.fail(new RialtoError('canceled'));

@@ -9,6 +9,7 @@ import {
   get,
   http,
   raw,
+  read,
   readers,
 } from '../../../../test/support/clients/outbound.js';
 
@@ -171,5 +172,32 @@ describe.each(readers)('SafeFetch.%s: hostile bodies', (name, readBody) => {
     running.abort();
     expect((await body).code).toBe('canceled');
     await closed(connections[0]!);
+  });
+});
+
+describe('SafeFetch: answers of tiny chunks', () => {
+  const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const chunks = (count: number) => `${head}${'1\r\na\r\n'.repeat(count)}0\r\n\r\n`;
+
+  it('refuses very many of them in an answer that is read whole', async () => {
+    const { url, connections } = await raw((socket) => socket.write(chunks(20_000)));
+    const error = await failure(client().request(get(url)));
+    expect([error.code, error.message]).toEqual(['remote_invalid_response', 'the answer has too many tiny chunks']);
+    await closed(connections[0]!);
+  });
+
+  it('accepts them in a stream, and up to 10,000 in any answer', async () => {
+    const [long, short] = [
+      await raw((socket) => socket.end(chunks(20_000))),
+      await raw((socket) => socket.end(chunks(10_000))),
+    ];
+    expect((await read((await client().stream(get(long.url))).body)).length).toBe(20_000);
+    expect((await client().request(get(short.url))).body.length).toBe(10_000);
+  });
+
+  it('reads no more than the first of them where the beginning of an answer is enough', async () => {
+    const { url } = await raw((socket) => socket.write(chunks(20_000)));
+    const { body, isCut } = await client().beginning(get(url));
+    expect([body.length, isCut]).toEqual([10_001, true]);
   });
 });

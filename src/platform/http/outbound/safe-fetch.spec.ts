@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer as createTlsServer } from 'node:tls';
 import { RialtoError } from '../../../kernel/errors.js';
 import type { OutboundPolicy } from './safe-fetch.js';
+import { parseAllowList } from './address.js';
 import { nextHop } from './safe-redirect.js';
 import {
   client,
@@ -93,8 +94,10 @@ describe('SafeFetch: where bytes may go', () => {
     ];
     for (const host of [...hosts, `user@127.0.0.1`, '0']) {
       const error = await failure(fetch.request(get(`http://${host}:${port}/`)));
-      expect([host, error.code, error.message]).toEqual([host, 'url_not_allowed', 'URL not allowed']);
-      expect(() => fetch.checkUrl(`http://${host}:${port}/`)).toThrow('URL not allowed');
+      const given = new URL(`http://${host}/`).hostname;
+      const text = `the host "${given}" may not be called`;
+      expect([host, error.code, error.message]).toEqual([host, 'url_not_allowed', text]);
+      expect(() => fetch.checkUrl(`http://${host}:${port}/`)).toThrow(text);
     }
     expect(connections.length).toBe(0);
   });
@@ -112,7 +115,9 @@ describe('SafeFetch: where bytes may go', () => {
       [{ address: '::ffff:127.0.0.1', family: 6 as const }],
     ]) {
       const fetch = client({ list: '', resolve: async () => answer });
-      expect((await failure(fetch.request(get(`http://mixed.test:${port}/`)))).code).toBe('url_not_allowed');
+      const { code, message, hint } = await failure(fetch.request(get(`http://mixed.test:${port}/`)));
+      expect([code, message]).toEqual(['url_not_allowed', 'the host "mixed.test" may not be called']);
+      expect(hint).toBe('only public addresses may be called; the setting RIALTO_OUTBOUND_ALLOW allows others');
     }
     expect(connections.length).toBe(0);
   });
@@ -286,7 +291,8 @@ describe('SafeFetch: redirects', () => {
 describe('nextHop', () => {
   it('AN-39 abuse 22: never goes from https to http, and never sends credentials to another origin', () => {
     const from = { url: new URL('https://a.test/x'), headers: { authorization: 's', accept: '*/*' } };
-    const to = (location: string) => nextHop({ status: 302, headers: { location } }, from);
+    const allow = parseAllowList('');
+    const to = (location: string) => nextHop({ status: 302, headers: { location } }, from, { allow, httpsOnly: false });
     expect(() => to('http://a.test/')).toThrow('URL not allowed');
     expect(to('/y')).toEqual({ url: new URL('https://a.test/y'), headers: from.headers });
     expect(to('https://a.test:444/')?.headers).toEqual({ accept: '*/*' });

@@ -1,8 +1,9 @@
 import type { WebSocket } from 'ws';
 import { Readable } from 'node:stream';
 import { RialtoError } from '../../../kernel/errors.js';
-import { checkUrl, parseUrl } from './address.js';
-import { OriginConnections, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
+import { ByteCollector } from '../../byte-collector.js';
+import { parseUrl } from './address.js';
+import { OriginConnections, requireAllowed, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
 import {
   BeginningExchange,
   BufferedExchange,
@@ -48,13 +49,9 @@ function withoutCoding({ headers }: Exchange): Record<string, string> {
 }
 
 async function collect(body: AsyncIterable<Buffer>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
-function joined(chunks: readonly Buffer[]): Buffer {
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+  const collector = new ByteCollector();
+  for await (const chunk of body) collector.add(chunk);
+  return collector.bytes;
 }
 
 /** @param mayBreakOff the compressed data may be incomplete. */
@@ -63,18 +60,18 @@ async function beginningOf(
   maxBytes: number,
   mayBreakOff: boolean,
 ): Promise<Pick<SafeBeginning, 'body' | 'isCut'>> {
-  const chunks: Buffer[] = [];
+  const collector = new ByteCollector();
   let left = maxBytes;
   try {
     for await (const chunk of inflating) {
-      chunks.push(chunk.subarray(0, left));
+      collector.add(chunk.subarray(0, left));
       left -= chunk.length;
       if (left <= 0) break;
     }
   } catch (error) {
     if (!mayBreakOff) throw error;
   }
-  return { body: joined(chunks), isCut: mayBreakOff || left <= 0 };
+  return { body: collector.bytes, isCut: mayBreakOff || left <= 0 };
 }
 
 /**
@@ -91,8 +88,7 @@ export class SafeFetch {
 
   /** Throws `url_not_allowed` when the URL itself shows that it may not be called. */
   checkUrl(url: string): void {
-    const refusal = checkUrl(httpOf(url), this.policy);
-    if (refusal !== undefined) throw urlNotAllowed(refusal);
+    requireAllowed(httpOf(url), this.policy);
   }
 
   /** Sends a request and reads the whole answer, with any status. */
@@ -102,17 +98,11 @@ export class SafeFetch {
     try {
       const make = (): BufferedExchange => new BufferedExchange(request.maxBytes, method === 'HEAD');
       const { exchange, url } = await this.followRedirects(request, method, deadline, make);
-      const { status, chunks } = exchange;
+      const { status } = exchange;
+      const { bytes } = exchange.body;
       const codings = layersOf(exchange, method);
-      if (codings.length === 0 || chunks.length === 0) {
-        return {
-          status,
-          headers: exchange.headers,
-          body: joined(chunks),
-          url,
-        };
-      }
-      const body = await collect(inflated(Readable.from(chunks), codings, request.maxBytes));
+      if (codings.length === 0 || bytes.length === 0) return { status, headers: exchange.headers, body: bytes, url };
+      const body = await collect(inflated(Readable.from([bytes]), codings, request.maxBytes));
       if (deadline.failure !== undefined) throw deadline.failure;
       return { status, headers: withoutCoding(exchange), body, url };
     } finally {
@@ -130,11 +120,13 @@ export class SafeFetch {
     try {
       const make = (): BeginningExchange => new BeginningExchange(request.maxBytes, method === 'HEAD');
       const { exchange, url } = await this.followRedirects(request, method, deadline, make);
-      const { status, chunks, isCut } = exchange;
+      const { status, isCut } = exchange;
+      const { bytes } = exchange.body;
       const codings = layersOf(exchange, method);
-      if (codings.length === 0 || chunks.length === 0)
-        return { status, headers: exchange.headers, body: joined(chunks), isCut, url };
-      const beginning = await beginningOf(inflated(Readable.from(chunks), codings, Infinity), request.maxBytes, isCut);
+      if (codings.length === 0 || bytes.length === 0)
+        return { status, headers: exchange.headers, body: bytes, isCut, url };
+      const inflating = inflated(Readable.from([bytes]), codings, Infinity);
+      const beginning = await beginningOf(inflating, request.maxBytes, isCut);
       return { status, headers: withoutCoding(exchange), ...beginning, url };
     } finally {
       deadline.release();
@@ -188,21 +180,25 @@ export class SafeFetch {
     make: () => E,
   ): Promise<{ exchange: E; url: string }> {
     const url = parseUrl(request.url);
-    if (url === undefined) throw urlNotAllowed('malformed');
+    if (url === undefined) throw urlNotAllowed('malformed', this.policy);
     let hop: Hop = { url, headers: requestHeaders(request.headers) };
     for (let left = method === 'GET' || method === 'HEAD' ? (request.redirects ?? 0) : 0; ; left--) {
-      const connections = this.connectionsTo(hop.url);
       const exchange = make();
-      deadline.guard(exchange);
-      if (deadline.failure === undefined) {
-        const path = hop.url.pathname + hop.url.search;
-        connections.dispatch({ path, method, headers: hop.headers, body: request.body }, exchange);
-      }
-      await exchange.ready.catch((error: unknown) => {
+      try {
+        const connections = this.connectionsTo(hop.url);
+        deadline.guard(exchange);
+        if (deadline.failure === undefined) {
+          const path = hop.url.pathname + hop.url.search;
+          connections.dispatch({ path, method, headers: hop.headers, body: request.body }, exchange);
+        }
+        await exchange.ready;
+      } catch (error) {
         if (exchange.isUnanswered && request.purpose !== undefined) this.policy.unanswered?.(request.purpose);
-        throw error;
-      });
-      const next = left > 0 ? nextHop(exchange, hop) : undefined;
+        // The caller did not give the host of a redirect.
+        const isRedirect = hop.url !== url && RialtoError.from(error).code === 'url_not_allowed';
+        throw isRedirect ? urlNotAllowed('redirect to a forbidden URL', this.policy) : error;
+      }
+      const next = left > 0 ? nextHop(exchange, hop, this.policy) : undefined;
       if (next === undefined) return { exchange, url: hop.url.href };
       exchange.fail(new RialtoError('canceled'));
       hop = next;
@@ -215,12 +211,11 @@ export class SafeFetch {
    */
   private connectionsTo(url: URL): OriginConnections {
     if (this.closed) throw new RialtoError('unavailable');
-    if (url.username !== '' || url.password !== '') throw urlNotAllowed('userinfo');
+    if (url.username !== '' || url.password !== '') throw urlNotAllowed('userinfo', this.policy, url.hostname);
     const { origin } = url;
     let connections = this.origins.get(origin);
     if (connections === undefined) {
-      const refusal = checkUrl(url, this.policy);
-      if (refusal !== undefined) throw urlNotAllowed(refusal);
+      requireAllowed(url, this.policy);
       connections = new OriginConnections(url, this.policy);
       if (this.origins.size >= maxOrigins) this.forgetOldest();
     } else {

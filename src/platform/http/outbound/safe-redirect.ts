@@ -1,5 +1,5 @@
 import { parseUrl } from './address.js';
-import { urlNotAllowed } from './safe-connect.js';
+import { urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
 import { portableOnly } from './safe-headers.js';
 
 /** One request of a redirect chain: its URL and headers. */
@@ -18,11 +18,12 @@ const redirects = new Set([301, 302, 303, 307, 308]);
 export function nextHop(
   answer: { status: number; headers: Readonly<Record<string, string>> },
   { url, headers }: Hop,
+  policy: OutboundPolicy,
 ): Hop | undefined {
   const location = answer.headers['location'];
   if (location === undefined || !redirects.has(answer.status)) return undefined;
   const next = parseUrl(location, url);
-  if (next === undefined) throw urlNotAllowed('redirect to an invalid URL');
-  if (url.protocol === 'https:' && next.protocol !== 'https:') throw urlNotAllowed('redirect from https');
+  if (next === undefined) throw urlNotAllowed('redirect to an invalid URL', policy);
+  if (url.protocol === 'https:' && next.protocol !== 'https:') throw urlNotAllowed('redirect from https', policy);
   return { url: next, headers: next.origin === url.origin ? headers : portableOnly(headers) };
 }

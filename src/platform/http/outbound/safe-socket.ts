@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocket, type ClientOptions } from 'ws';
 import { RialtoError } from '../../../kernel/errors.js';
-import { checkUrl, targetOf } from './address.js';
-import { safeConnector, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
+import { targetOf } from './address.js';
+import { requireAllowed, safeConnector, type OutboundPolicy } from './safe-connect.js';
+import { withReason } from './unreachable.js';
 
 const handshakeMs = 10_000;
 const noSubprotocol = 'Server sent no subprotocol';
@@ -43,8 +44,7 @@ export async function openSafeSocket(
   policy: OutboundPolicy,
   options: SafeSocketOptions,
 ): Promise<WebSocket> {
-  const refusal = checkUrl(httpOf(url), policy);
-  if (refusal !== undefined) throw urlNotAllowed(refusal);
+  requireAllowed(httpOf(url), policy);
   try {
     return await opened(url, policy, options, [options.subprotocol]);
   } catch (error) {
@@ -110,8 +110,9 @@ async function beginningOf(response: IncomingMessage): Promise<string> {
 function asRefused(error: unknown): RialtoError {
   if (error instanceof RialtoError) return error;
   const { status } = error instanceof RefusedUpgrade ? error : {};
+  const text = 'the WebSocket could not be opened';
   return new RialtoError('remote_transport', {
-    message: `the WebSocket could not be opened${status === undefined ? '' : `: HTTP ${status}`}`,
+    message: status === undefined ? withReason(text, error) : `${text}: HTTP ${status}`,
     ...(status !== undefined && { data: { upstreamStatus: status } }),
     cause: error,
   });

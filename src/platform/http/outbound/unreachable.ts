@@ -57,6 +57,12 @@ export function unreachableReason(error: unknown): { reason: UnreachableReason; 
   return undefined;
 }
 
+/** Appends the reason to a text that says what could not be reached, when the reason is known. */
+export function withReason(text: string, error: unknown): string {
+  const found = unreachableReason(error);
+  return found ? `${text}: ${found.text}` : text;
+}
+
 function reasonOf(code: string): UnreachableReason | undefined {
   if (Object.hasOwn(byCode, code)) return byCode[code];
   if (code.startsWith('HPE_')) return 'not_http';

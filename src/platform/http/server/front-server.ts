@@ -4,6 +4,10 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { ResponseOrder } from './response-order.js';
 import { ServerDrain } from './server-drain.js';
 
+/** How long a client may take to send a request, in milliseconds. */
+export const requestTimeoutMs = 30_000;
+export const maxConnections = 10_000;
+
 /** Options of Node that are missing in the types of version 20. */
 interface NewerOptions extends ServerOptions {
   /**
@@ -27,13 +31,13 @@ export class FrontServer extends ExpressAdapter {
       // Interval in which Node looks for slow requests; the default is half a minute (abuse case 34).
       connectionsCheckingInterval: 3_000,
       headersTimeout: 10_000,
-      requestTimeout: 30_000,
+      requestTimeout: requestTimeoutMs,
       keepAliveTimeout: 65_000,
       shouldUpgradeCallback: (request) => this.takesUpgrade(request),
     };
     const server = createServer(options, this.getInstance());
     server.maxRequestsPerSocket = 10_000;
-    server.maxConnections = 10_000;
+    server.maxConnections = maxConnections;
     this.setHttpServer(server);
     this.order = new ResponseOrder(server);
     this.drain = new ServerDrain(server, this.order);

@@ -5,6 +5,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { RialtoError } from '../../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../config/settings.js';
+import { ByteCollector } from '../../byte-collector.js';
 import { HttpWatch } from '../../telemetry/http-watch.js';
 import { LOGGER, type Logger } from '../../telemetry/logger.js';
 import { requestIdOf, targetOf } from './front-door.js';
@@ -59,6 +60,8 @@ export class SocketDoor {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
+      // One message or ping in a turn of the event loop: thousands fit into one read.
+      allowSynchronousEvents: false,
       maxPayload: this.maxBytes,
     });
   }
@@ -100,9 +103,9 @@ export class SocketDoor {
       const target = targetOf(request.url ?? '/');
       const route = this.isOpen(target.path) ? this.routes.find(({ match }) => match(target.path)) : undefined;
       if (route && asksForWebSocket(request)) await this.serveSocket(route, target, upgrade);
-      else await serveWithoutUpgrade(server, upgrade);
+      else await serveWithoutUpgrade(server, upgrade, this.maxBytes);
     } catch {
-      stream.destroy(); // its client disconnected while it sent the body
+      stream.destroy(); // its client disconnected while it sent the body, or sent too much
     } finally {
       stream.off('error', gone);
     }
@@ -150,15 +153,22 @@ function asksForUpgrade({ headers }: IncomingMessage): boolean {
 /**
  * Returns a connection to HTTP with the request as its first bytes, without the upgrade headers. Before Node 26 the
  * body is in `head`; since then it is in the request, and `stream` is not the socket when the body arrives after the
- * headers.
+ * headers. Throws `too_large` for a body of more than `maxBytes`, or of very many tiny chunks.
  */
-async function serveWithoutUpgrade(server: Server, { request, stream, head }: Upgrade): Promise<void> {
-  const body: Buffer[] = [];
-  for await (const chunk of request) body.push(chunk as Buffer);
+async function serveWithoutUpgrade(
+  server: Server,
+  { request, stream, head }: Upgrade,
+  maxBytes: number,
+): Promise<void> {
+  const body = new ByteCollector();
+  for await (const chunk of request) {
+    body.add(chunk as Buffer);
+    if (body.size > maxBytes || body.isShredded) throw new RialtoError('too_large');
+  }
   const isNested = stream !== request.socket && !(request.socket instanceof Socket);
   const first = `${request.method} ${request.url} HTTP/${request.httpVersion}`;
   const lines = [first, ...headersWithoutUpgrade(request.rawHeaders), ...(isNested ? ['Connection: close'] : [])];
-  stream.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), ...body, head]));
+  stream.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), body.bytes, head]));
   // Removes the idle timeout of the previous response, which must not end a slow answer.
   request.socket.setTimeout(0);
   if (stream !== request.socket) Object.assign(stream, { remoteAddress: request.socket.remoteAddress });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { RialtoError } from '../../../kernel/errors.js';
+import { parseJson } from '../../jsonrpc.js';
 import { decodeBridgeReply, encodeBridgeCall, toolOutput, type BridgeCall } from './bridge-call.js';
 
 const call: BridgeCall = {
@@ -63,7 +64,7 @@ describe('encodeBridgeCall', () => {
 });
 
 const decode = (body: unknown, status = 200) =>
-  decodeBridgeReply(typeof body === 'string' ? body : JSON.stringify(body), { status, requestId: 1 });
+  decodeBridgeReply(parseJson(typeof body === 'string' ? body : JSON.stringify(body)), { status, requestId: 1 });
 const result = (value: unknown) => ({ jsonrpc: '2.0', id: 1, result: value });
 const task = (state: unknown, more: object = {}) => ({
   kind: 'task',

@@ -1,6 +1,6 @@
 import { RialtoError } from '../../../kernel/errors.js';
 import { storableText, type JsonObject } from '../../../kernel/json.js';
-import { parseJson, parseResponse, storableJson, type JsonRpcError, type JsonRpcId } from '../../jsonrpc.js';
+import { parseResponse, storableJson, type JsonRpcError, type JsonRpcId, type ParsedJson } from '../../jsonrpc.js';
 import { readReply, type BridgeReply } from './bridge-reply.js';
 import type { A2aVersion } from '../model.js';
 import { messageAlone } from './skill-input.js';
@@ -107,10 +107,9 @@ function unlessEmpty({ configuration }: { configuration: object }): object {
  * make it storable.
  */
 export function decodeBridgeReply(
-  bodyText: string,
+  json: ParsedJson,
   { status, requestId }: { status: number; requestId: JsonRpcId },
 ): BridgeReply {
-  const json = parseJson(bodyText);
   const response = json.ok ? parseResponse(json.value) : json;
   if (status < 200 || status > 299) {
     throw new RialtoError('remote_transport', {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../kernel/json.js';
 import type { BridgeReply, RemoteParts } from './bridge-reply.js';
 import { dialects } from '../dialects.js';
 import type { Artifact, Part } from '../model.js';
-import { wholePart } from '../whole-part.js';
+import { wrapUnknownPart } from '../unknown-part.js';
 
 /**
  * Converts the parts of a remote agent, v1.0 or older, to parts of the model. A part of an unknown kind becomes data.
@@ -14,7 +14,7 @@ export function partsOf(raw: readonly JsonObject[], name: 'parts' | 'content' = 
     const message = { messageId: 'remote', role: 'user', [name]: [part] };
     const decoded = dialects['0.3'].decode('message/send', { message });
     const [read] = decoded.ok && decoded.operation.name === 'SendMessage' ? decoded.operation.params.message.parts : [];
-    return read ?? wholePart(part);
+    return read ?? wrapUnknownPart(part);
   });
 }
 

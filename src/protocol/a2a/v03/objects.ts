@@ -12,7 +12,7 @@ import type {
   TaskStatusUpdateEvent,
 } from '../model.js';
 import { terminalStates, wordOf } from '../states.js';
-import { wholePartIn } from '../whole-part.js';
+import { unwrapUnknownPart } from '../unknown-part.js';
 import { wrappedDataKey } from './data-flag.js';
 
 /*
@@ -57,7 +57,7 @@ function encodePart(part: Part): JsonObject {
     const file = defined({ bytes: raw, uri: url, name: part.filename, mimeType: part.mediaType });
     return json({ kind: 'file', file, metadata });
   }
-  const whole = wholePartIn(part);
+  const whole = unwrapUnknownPart(part);
   if (whole) return whole;
   if (isJsonObject(data)) return json({ kind: 'data', data, metadata });
   return json({ kind: 'data', data: { value: data ?? null }, metadata: { ...metadata, [wrappedDataKey]: true } });

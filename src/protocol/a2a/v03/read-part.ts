@@ -3,7 +3,7 @@ import type { Fields } from '../request/fields.js';
 import { addFileFields, bytesField, urlField } from '../request/message-fields.js';
 import type { Part } from '../model.js';
 import { readPart as readNewerPart } from '../v1/message.js';
-import { wholePart } from '../whole-part.js';
+import { wrapUnknownPart } from '../unknown-part.js';
 import { wrappedDataKey } from './data-flag.js';
 
 /**
@@ -27,7 +27,7 @@ export function readPart(fields: Fields): Part {
       return unwrapped(fields.storable('data', fields.value('data') ?? null), fields.json('metadata'));
     default:
       // A kind with a namespace belongs to an extension, such as live activity: the part passes as data (AN-62).
-      if (kind.includes('/')) return wholePart(fields.whole());
+      if (kind.includes('/')) return wrapUnknownPart(fields.whole());
       fields.refuse(discriminator, 'must be text, file or data');
       return {};
   }

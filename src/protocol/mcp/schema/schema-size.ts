@@ -1,14 +1,33 @@
-import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
+import { atOnce, isJsonObject, visitedAtOnce, type Json, type JsonObject } from '../../../kernel/json.js';
 
 const maxExpansion = 10_000;
 const maxAlternatives = 1_000;
 
-/** True when the value nests deeper than the limit. Walks level by level, so depth cannot overflow the stack. */
+/** True when the value nests deeper than the limit. */
 export function isDeeperThan(value: Json, limit: number): boolean {
+  return atOnce(measuringDepth(value, limit));
+}
+
+/** Does the same with pauses. Walks level by level, so depth cannot overflow the stack. */
+export function* measuringDepth(value: Json, limit: number): Generator<void, boolean> {
+  if (limit < 0) return true;
+  // Only lists and objects go from level to level: most values are texts and numbers.
   let level: Json[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limit) return true;
-    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values<Json>(item) : []));
+  for (let [depth, count] = [0, 1]; level.length > 0; depth++) {
+    const next: Json[] = [];
+    for (const item of level) {
+      if (++count % visitedAtOnce === 0) yield;
+      if (typeof item !== 'object' || item === null) continue;
+      const names = Array.isArray(item) ? undefined : Object.keys(item);
+      const { length } = names ?? (item as Json[]);
+      if (length > 0 && depth === limit) return true;
+      for (let index = 0; index < length; index++) {
+        if (++count % visitedAtOnce === 0) yield;
+        const inner = names ? (item as JsonObject)[names[index]!]! : (item as Json[])[index]!;
+        if (typeof inner === 'object' && inner !== null) next.push(inner);
+      }
+    }
+    level = next;
   }
   return false;
 }
