@@ -22,6 +22,16 @@ describe('hasShare', () => {
     expect(shares({ all: 1, ofMember: 1 }, 2)).toEqual([1, 0]);
   });
 
+  it('counts bytes as well, and gives one alone a piece of any size', () => {
+    const bytes = { all: 48, ofMember: 16 };
+    expect(hasShare(0, 0, bytes, 100)).toBe(false);
+    expect(hasShare(12, 12, bytes, 4)).toBe(false);
+    expect(hasShare(12, 12, bytes, 5)).toBe(true);
+    expect(hasShare(6, 22, bytes, 4)).toBe(false);
+    expect(hasShare(6, 22, bytes, 5)).toBe(true);
+    expect(hasShare(0, 47, bytes, 2)).toBe(true);
+  });
+
   it('is true for a member that has more than its share since others came', () => {
     expect(hasShare(100, 110, { all: 125, ofMember: 100 })).toBe(true);
     expect(hasShare(91, 101, { all: 125, ofMember: 100 })).toBe(false);

@@ -1,4 +1,4 @@
-/** The places of a group, e.g. of an org, of which one member may have at most `ofMember`. */
+/** The places, or bytes, of a group, e.g. of an org, of which one member may have at most `ofMember`. */
 export interface Places {
   readonly all: number;
   readonly ofMember: number;
@@ -10,8 +10,9 @@ export interface Places {
  *
  * @param own places of the member.
  * @param taken places of all members.
+ * @param more places that the member asks for.
  */
-export function hasShare(own: number, taken: number, { all, ofMember }: Places): boolean {
-  if (taken >= all) return true;
-  return own > 0 && (own + 1) * (all - ofMember) > ofMember * (all - taken - 1);
+export function hasShare(own: number, taken: number, { all, ofMember }: Places, more = 1): boolean {
+  if (taken > 0 && taken + more > all) return true;
+  return own > 0 && (own + more) * (all - ofMember) > ofMember * (all - taken - more);
 }

@@ -7,16 +7,17 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 /** More than the number of connections in the pool. */
 const flood = 60;
 
-describe('X3.10 reads of one member that all wait in the database', () => {
+describe('X3.10 reads of two members that all wait in the database', () => {
   let gateway: TestGateway;
   let locker: Client;
-  let tokens: Record<'mallory' | 'peer' | 'other', string>;
+  let tokens: Record<'mallory' | 'trudy' | 'peer' | 'other', string>;
   beforeAll(async () => {
     // Without a worker: its sweeps would also wait for the locked table, and take the connections that are left.
     gateway = await startTestGateway({ RIALTO_ROLE: 'api' });
     await publish(gateway);
     tokens = {
       mallory: await gateway.tokenOf('default', 'mallory', 'member'),
+      trudy: await gateway.tokenOf('default', 'trudy', 'member'),
       peer: await gateway.tokenOf('default', 'peer', 'admin'),
       other: await gateway.tokenOf('elsewhere', 'olga', 'admin'),
     };
@@ -28,15 +29,17 @@ describe('X3.10 reads of one member that all wait in the database', () => {
     await gateway.close();
   });
 
-  it.each<[string, () => Promise<{ status: number }>]>([
-    ['over REST', () => gateway.call('GET', '/api/a2a/tasks', undefined, tokens.mallory)],
-    ['over A2A', () => rpcCall(gateway, 'ListTasks', {}, { token: tokens.mallory })],
+  it.each<[string, (token: string) => Promise<{ status: number }>]>([
+    ['over REST', (token) => gateway.call('GET', '/api/a2a/tasks', undefined, token)],
+    ['over A2A', (token) => rpcCall(gateway, 'ListTasks', {}, { token })],
   ])('leave connections to others: %s', async (_, read) => {
-    expect((await read()).status).toBe(200);
+    expect((await read(tokens.mallory)).status).toBe(200);
     await locker.query('begin');
     await locker.query('lock table a2a_tasks in access exclusive mode');
     let answered = 0;
-    const reads = Array.from({ length: flood }, () => read().finally(() => answered++));
+    const reads = [tokens.mallory, tokens.trudy].flatMap((token) =>
+      Array.from({ length: flood }, () => read(token).finally(() => answered++)),
+    );
     try {
       for (const token of [tokens.peer, tokens.other])
         expect((await gateway.call('GET', '/api/keys', undefined, token)).status).toBe(200);

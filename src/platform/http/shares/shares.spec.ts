@@ -13,14 +13,24 @@ describe('Shares', () => {
     const first = shares.takeShare(of('a'), 10)!;
     expect(shares.full(of('a'), 1)).toBe('principal');
     expect(shares.takeShare(of('a'), 1)).toBeUndefined();
+    expect(shares.takeShare(of('b'), 5)).toBeDefined();
+    expect(shares.full(of('c'), 6)).toBe('org');
     expect(shares.takeShare(of('a', 'p'), 10)).toBeDefined();
-    expect(shares.takeShare(of('b'), 10)).toBeDefined();
-    expect(shares.full(of('c'), 1)).toBe('org');
-    expect(shares.full(of('c', 'q'), 1)).toBe('process');
+    expect(shares.full(of('c', 'q'), 6)).toBe('process');
     first();
     first();
-    expect(shares.full(of('a'), 10)).toBeUndefined();
-    expect(shares.full(of('a'), 11)).toBe('org');
+    expect(shares.full(of('a'), 5)).toBeUndefined();
+    expect(shares.full(of('a'), 16)).toBe('org');
+  });
+
+  it('leave something to the next, however many hold theirs', () => {
+    const shares = new Shares({ principal: 6, org: 12, process: Infinity });
+    const taken = ['a', 'b', 'c', 'd'].map((name) => {
+      let pieces = 0;
+      while (shares.takeShare(of(name), 1)) pieces++;
+      return pieces;
+    });
+    expect(taken).toEqual([6, 3, 1, 1]);
   });
 
   it('are given to a single payer, also when the amount exceeds the limit', () => {
@@ -36,7 +46,7 @@ describe('Shares', () => {
     const release = shares.takeShare(of('a'), 10)!;
     const order: string[] = [];
     const waiting = (name: string, principal: string) =>
-      shares.wait(of(principal), 5, (taken) => {
+      shares.wait(of(principal), 3, (taken) => {
         order.push(name);
         void taken;
       });
@@ -47,7 +57,7 @@ describe('Shares', () => {
     expect(shares.takeShare(of('b'), 5)).toBeDefined();
     release();
     expect(order).toEqual(['first', 'third']);
-    expect(shares.full(of('a'), 1)).toBe('principal');
+    expect(shares.full(of('a'), 3)).toBe('principal');
   });
 });
 

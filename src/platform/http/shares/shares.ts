@@ -1,10 +1,12 @@
+import { hasShare } from '../../fair-share.js';
+
 /** The principal and org that a share is charged to. */
 export interface Payer {
   readonly principal: string;
   readonly org: string;
 }
 
-/** Limits of what may be taken at once, in bytes or in pieces. */
+/** Limits of what may be taken at once, in bytes or in pieces: those of one principal or org while it is alone. */
 export interface ShareLimits {
   readonly principal: number;
   readonly org: number;
@@ -20,9 +22,9 @@ interface Waiting {
 }
 
 /**
- * Divides a scarce resource between principals, orgs and the process. A payer without a share gets one of any size. A
- * payer that must wait keeps its place in the order, and does not delay payers with free shares. It has no clock and
- * no I/O.
+ * Divides a scarce resource between the orgs of the process, and the part of an org between its principals, so that
+ * each leaves something to the next. A payer without a share gets one of any size. A payer that must wait keeps its
+ * place in the order, and does not delay payers with free shares. It has no clock and no I/O.
  */
 export class Shares {
   private readonly used = new Map<string, number>();
@@ -61,9 +63,13 @@ export class Shares {
   /** Returns the scope that has no room for the amount; undefined when all have. */
   full({ principal, org }: Payer, amount: number): ShareScope | undefined {
     const { limits } = this;
-    if (isFull(this.usedBy(`principal ${org} ${principal}`), amount, limits.principal)) return 'principal';
-    if (isFull(this.usedBy(`org ${org}`), amount, limits.org)) return 'org';
-    return isFull(this.usedBy('process'), amount, limits.process) ? 'process' : undefined;
+    const own = this.usedBy(`principal ${org} ${principal}`);
+    const ofOrg = this.usedBy(`org ${org}`);
+    if (hasShare(own, ofOrg, { all: limits.org, ofMember: limits.principal }, amount))
+      return own > 0 ? 'principal' : 'org';
+    if (hasShare(ofOrg, this.usedBy('process'), { all: limits.process, ofMember: limits.org }, amount))
+      return ofOrg > 0 ? 'org' : 'process';
+    return undefined;
   }
 
   private usedBy(key: string): number {
@@ -83,8 +89,4 @@ export class Shares {
 /** Keys of the counters of a payer: for the principal, the org and the process. */
 export function keysOf({ principal, org }: Payer): readonly string[] {
   return [`principal ${org} ${principal}`, `org ${org}`, 'process'];
-}
-
-function isFull(used: number, amount: number, limit: number): boolean {
-  return used > 0 && used + amount > limit;
 }
