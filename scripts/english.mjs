@@ -77,10 +77,8 @@ function problemsOfSource(text) {
     if (riddles.has(first)) found.push({ line: lineAt(start), problem: `a doc comment starts with "${first}"` });
   }
   for (const { start, end } of commentsOf(source))
-    for (let line = lineAt(start); line <= lineAt(end); line++) {
-      const { length } = text.split('\n', line).at(-1);
-      if (length > widest) found.push({ line, problem: `${length} columns; at most ${widest} are allowed` });
-    }
+    for (let line = lineAt(start); line <= lineAt(end); line++)
+      found.push(...problemsOfWidth(text.split('\n', line).at(-1), line));
   for (const { position, prose } of proseOf(source)) found.push(...problemsOfText(prose, lineAt(position)));
   return found;
 }
@@ -90,8 +88,13 @@ function problemsOfPage(text) {
   let isCode = false;
   return text.split('\n').flatMap((line, index) => {
     if (/^\s*```/.test(line)) isCode = !isCode;
-    return isCode || line.startsWith('|') ? [] : problemsOfText(line.replace(/`[^`]*`/g, ''), index + 1);
+    if (isCode || line.startsWith('|')) return [];
+    return [...problemsOfText(line.replace(/`[^`]*`/g, ''), index + 1), ...problemsOfWidth(line, index + 1)];
   });
+}
+
+function problemsOfWidth({ length }, line) {
+  return length > widest ? [{ line, problem: `${length} columns; at most ${widest} are allowed` }] : [];
 }
 
 function problemsOfText(text, firstLine) {

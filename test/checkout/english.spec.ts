@@ -19,13 +19,18 @@ const bad: [what: string, file: string, text: string, problems: string[]][] = [
   ['the text of an error', 'a.ts', `throw new Error('it ${isTold} later');\n`, [`1: "${isTold}" is not allowed`]],
   ['a part of a template', 'a.ts', 'f(`${b} ' + whose + ' name is ${c}`);\n', [`1: "${whose}" is not allowed`]],
   ['the title of a test', 'a.mjs', `it('${goesBy} the card', f);\n`, [`1: "${goesBy}" is not allowed`]],
+  ['a page that is too wide', 'a.md', `${'x '.repeat(61)}\n`, ['1: 122 columns; at most 120 are allowed']],
   ['a page', 'a.md', `One.\nIt runs ${forEver}.\n`, [`2: "${forEver}" is not allowed`]],
 ];
 const good: [what: string, file: string, text: string][] = [
   ['plain English', 'a.ts', '/** Returns the caller. Throws `denied`. */\n// Why: the row may be gone.\n'],
   ['names and SQL', 'a.ts', `const ${whose} = 1;\nconst sql = 'select ${whose} from ${nobody} where a';\n`],
   ['long code', 'a.ts', `const a = '${'x'.repeat(150)}';\n`],
-  ['code and tables of a page', 'a.md', `Use \`${whose}\`.\n\`\`\`sh\n${nobody}\n\`\`\`\n| ${whose} | ${nobody} |\n`],
+  [
+    'code and tables of a page',
+    'a.md',
+    `Use \`${whose}\`.\n\`\`\`sh\n${nobody.repeat(30)}\n\`\`\`\n| ${whose} | ${nobody.repeat(30)} |\n`,
+  ],
 ];
 
 describe('the check of the English', () => {

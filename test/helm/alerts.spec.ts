@@ -47,7 +47,9 @@ withHelm('the alerts', () => {
 
   it('have a section each in docs/operate.md, and no section is without its alert', () => {
     const page = readFileSync(join(root, 'docs', 'operate.md'), 'utf8');
-    const sections = [...page.matchAll(/^### (Rialto\w+)\n\n(.+)\n\n- First look: .+\n- Remedy: .+\n/gm)];
+    const sections = [
+      ...page.matchAll(/^### (Rialto\w+)\n\n(?:\S.*\n)+\n- First look: .+\n(?: {2}.+\n)*- Remedy: .+\n/gm),
+    ];
     expect(sections.map(([, name]) => name)).toEqual(alerts().map(({ alert }) => alert));
     for (const { alert, labels, annotations } of alerts()) {
       expect(annotations.runbook_url).toBe(`https://wiki.example.com/rialto#${alert.toLowerCase()}`);
