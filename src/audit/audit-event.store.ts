@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { OrgId } from '../kernel/ids.js';
+import { isUuid, type OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { AuditEvent } from './audit-event.js';
 import type { ChainLink } from './chain.js';
+import { sealedFactsOf } from './personal/personal-facts.js';
 
 export interface AuditFilter {
   type?: string;
@@ -139,6 +140,32 @@ export class AuditEventStore {
     return row!;
   }
 
+  /** Returns the missing keys of the sealed facts in these links, each with the first event that has it. */
+  async lostKeys(org: OrgId, links: readonly ChainLink[]): Promise<Map<string, number>> {
+    const used = sealedKeysOf(links);
+    if (used.size === 0) return used;
+    const present = await this.pg.rows<{ id: string }>(
+      'audit-present-keys',
+      'select id from audit_subject_keys where org_id = :org and id = any(:ids::uuid[])',
+      { org, ids: [...used.keys()].filter(isUuid) },
+    );
+    for (const { id } of present) used.delete(id);
+    return used;
+  }
+
+  /** Returns those of the keys of which an event records the erasure, also one without a position in the chain. */
+  async erasedKeys(org: OrgId, keys: readonly string[]): Promise<string[]> {
+    const rows = await this.pg.rows<{ key: string }>(
+      'audit-erased-keys',
+      `
+      select distinct key
+      from audit_events e cross join lateral jsonb_array_elements_text(e.event->'keys') key
+      where e.org_id = :org and e.type = 'audit.erased' and key = any(:keys::text[])`,
+      { org, keys },
+    );
+    return rows.map(({ key }) => key);
+  }
+
   /** Returns when an org was created, also when it is deleted; undefined for an unknown one. */
   async orgSince(id: OrgId): Promise<Date | undefined> {
     const [row] = await this.pg.rows<{ since: Date }>(
@@ -164,4 +191,12 @@ export class AuditEventStore {
       order by o.slug, id`,
     );
   }
+}
+
+/** Returns the keys of the sealed facts in these links, each with the first event that has it. */
+function sealedKeysOf(links: readonly ChainLink[]): Map<string, number> {
+  const keys = new Map<string, number>();
+  for (const { event, sequence } of links)
+    for (const { key } of sealedFactsOf(event)) if (!keys.has(key)) keys.set(key, sequence);
+  return keys;
 }

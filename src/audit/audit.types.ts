@@ -66,8 +66,8 @@ export const Erasure = z.object({ keys: z.array(z.string()) });
 export type Erasure = z.output<typeof Erasure>;
 
 /**
- * Result of a verification (RE-84). `unverifiable`: nothing contradicts the chain, but a signature could not be
- * checked, because its key is missing. Sequences are null for an empty chain.
+ * Result of a verification (RE-84). `unverifiable`: nothing contradicts the chain, but a key is missing, of a signature
+ * or, without a recorded erasure, of personal facts. Sequences are null for an empty chain.
  */
 export const Verification = z.object({
   valid: z.boolean(),

@@ -3,14 +3,14 @@ import type { SignatureCheck } from '../platform/secrets/signing-keys.js';
 import type { AuditCheckpointStore, CheckpointCursor, Cut, StoredCheckpoint } from './audit-checkpoint.store.js';
 import type { AuditEventStore } from './audit-event.store.js';
 import type { Verification } from './audit.types.js';
-import { genesisHash, walkChain, type ChainState } from './chain.js';
+import { genesisHash, walkChain, type ChainLink, type ChainState } from './chain.js';
 import { beforeFirst, checkpointHash, placeFault, statementBytes, statementOf } from './checkpoint.js';
 
 /** Number of links in one batch. Hashing a batch blocks the event loop for one or two milliseconds. */
 const batch = 200;
 
 /** Reads the events of a chain: from the database, or from an export. */
-export type ChainSource = Pick<AuditEventStore, 'linksAfter' | 'countUnsealed'>;
+export type ChainSource = Pick<AuditEventStore, 'linksAfter' | 'countUnsealed' | 'lostKeys' | 'erasedKeys'>;
 
 /** Reads checkpoints: from the database, or from an export. */
 export type CheckpointSource = Pick<AuditCheckpointStore, 'findPage'>;
@@ -41,6 +41,8 @@ export class ChainWalk {
   private confirmedTo: number;
   private place;
   private unknown?: string;
+  /** Keys that are missing, each with the first event that it sealed facts of. */
+  private readonly lost = new Map<string, number>();
 
   constructor(
     { org, upTo, cut }: ChainRange,
@@ -64,6 +66,7 @@ export class ChainWalk {
       await this.againstCheckpoints(ofLinks !== undefined),
       this.orphanFault(orphans),
     );
+    if (!fault) this.unknown ??= await this.lostFacts();
     const { start, state } = this;
     const isEmpty = state.sequence === start.sequence;
     const verdict = fault ? 'changed' : this.unknown ? 'unverifiable' : 'intact';
@@ -93,8 +96,26 @@ export class ChainWalk {
         return linkFault(next);
       }
       this.state = next;
+      await this.noteLostKeys(links);
     }
     return undefined;
+  }
+
+  /** Only a whole chain has all erasures, so the start of one is not asked for keys. */
+  private async noteLostKeys(links: readonly ChainLink[]): Promise<void> {
+    if (this.upTo !== Infinity) return;
+    for (const [key, sequence] of await this.events.lostKeys(this.org, links))
+      if (!this.lost.has(key)) this.lost.set(key, sequence);
+  }
+
+  /** Returns the first facts that cannot be read although the audit records no erasure of their key. */
+  private async lostFacts(): Promise<string | undefined> {
+    if (this.lost.size === 0) return undefined;
+    const erased = new Set(await this.events.erasedKeys(this.org, [...this.lost.keys()]));
+    const unexplained = [...this.lost].filter(([key]) => !erased.has(key)).map(([, sequence]) => sequence);
+    if (unexplained.length === 0) return undefined;
+    const first = unexplained.reduce((least, sequence) => Math.min(least, sequence));
+    return `the key of personal facts of event ${first} is missing, and no event records its erasure`;
   }
 
   /**

@@ -7,6 +7,7 @@ import type { ComparedCheckpoints } from '../anchors/anchor-comparison.js';
 import type { ChainLink } from '../chain.js';
 import type { ChainSource, CheckpointSource } from '../chain-walk.js';
 import type { AnchoredCheckpoint } from '../checkpoint.js';
+import { sealedFactsOf } from '../personal/personal-facts.js';
 import type { StampedCheckpoint } from '../timestamps/audit-timestamp.store.js';
 import type { TimestampSource } from '../timestamps/timestamp-walk.js';
 import { endBytes, ExportLine, hasRepeatedMember, type ExportEnd, type ExportHeader } from './export-lines.js';
@@ -27,6 +28,7 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
   readonly doubts: string[] = [];
   private readonly events: LineIndex;
   private readonly checkpoints: LineIndex;
+  private readonly erased = new Set<string>();
   private cut?: Cut;
   /** Last event that a checkpoint covers. */
   private signedTo = 0;
@@ -116,6 +118,19 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
     return lines.map((text) => this.linkOf(text));
   }
 
+  /** The keys of facts that the export does not show. */
+  lostKeys(_org: OrgId, links: readonly ChainLink[]): Promise<Map<string, number>> {
+    const lost = new Map<string, number>();
+    for (const { event, sequence, opened = [] } of links)
+      for (const { key } of sealedFactsOf(event))
+        if (!lost.has(key) && !opened.some((facts) => facts.key === key)) lost.set(key, sequence);
+    return Promise.resolve(lost);
+  }
+
+  erasedKeys(_org: OrgId, keys: readonly string[]): Promise<string[]> {
+    return Promise.resolve(keys.filter((key) => this.erased.has(key)));
+  }
+
   newestCut(): Promise<Cut | undefined> {
     return Promise.resolve(this.cut);
   }
@@ -185,7 +200,8 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
       throw refused(`line ${count} is ${line.kind === 'audit' ? 'a second' : 'not the'} header`);
     if (line.kind === 'audit') this.readHeader = line.data;
     else if (line.kind === 'event') {
-      const { sequence } = line.data;
+      const { sequence, event } = line.data;
+      for (const key of erasedKeysOf(event)) this.erased.add(key);
       if (!this.events.add(sequence, { start, length })) this.misplace(sequence, `line ${count} has event ${sequence}`);
     } else if (line.kind === 'checkpoint') {
       const { orgId, number, sequence, hash, cut, removedTo = 0 } = line.data;
@@ -204,6 +220,11 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
   private misplace(brokenAt: number, line: string): void {
     this.misplaced ??= { brokenAt, reason: `${line} again, or not in order` };
   }
+}
+
+function erasedKeysOf(event: unknown): string[] {
+  const { type, keys } = (event ?? {}) as { type?: unknown; keys?: unknown };
+  return type === 'audit.erased' && Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
 }
 
 function parsed(text: string, count: number): ExportLine {

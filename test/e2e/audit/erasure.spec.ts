@@ -51,7 +51,8 @@ describe('the erasure of personal facts in the audit', () => {
     const file = join(folder, 'audit.jsonl');
     writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
     const { orgs, verdict } = await AuditInspectionService.reportOfExport(file);
-    return { verdict, brokenAt: orgs[0]!.brokenAt };
+    const [{ brokenAt, reason }] = orgs as [{ brokenAt: number | null; reason?: string }];
+    return { verdict, brokenAt, ...(reason !== undefined && { reason }) };
   };
   const tables = async () =>
     JSON.stringify([
@@ -83,7 +84,7 @@ describe('the erasure of personal facts in the audit', () => {
     for (const change of [{ facts: { principal: { id: 'eve' } } }, { key: 'x' }, { salt: 'x' }]) {
       const opened = [{ ...line.data.opened[0], ...change }];
       const forged = lines.map((one) => (one === line ? { ...line, data: { ...line.data, opened } } : one));
-      expect(await inspect(forged)).toEqual({ verdict: 'changed', brokenAt: line.data.sequence });
+      expect(await inspect(forged)).toMatchObject({ verdict: 'changed', brokenAt: line.data.sequence });
     }
   });
 
@@ -219,5 +220,24 @@ describe('the erasure of personal facts in the audit', () => {
         );
       },
     );
+  });
+
+  it('RE-86 a key that was deleted without an erasure is noticed, in the database and in an export', async () => {
+    const mia = await gateway.tokenOf('default', 'mia');
+    await pay({ to: 'ann' }, mia);
+    const lines = await exported();
+    const line = lines.find(({ data }) => data.opened?.some(({ facts }: any) => facts.principal?.id === 'mia'));
+    const reason = `the key of personal facts of event ${line.data.sequence} is missing, and no event records its erasure`;
+    const [{ key }] = line.data.opened;
+    await tampered(gateway, [`delete from audit_subject_keys where id = '${key}'`], async () => {
+      expect(await verify()).toMatchObject({ valid: false, verdict: 'unverifiable', brokenAt: null, reason });
+    });
+    expect((await verify()).verdict).toBe('intact');
+    const withheld = lines.map((one) =>
+      one.data.opened
+        ? { ...one, data: { ...one.data, opened: one.data.opened.filter((f: any) => f.key !== key) } }
+        : one,
+    );
+    expect(await inspect(withheld)).toEqual({ verdict: 'unverifiable', brokenAt: null, reason });
   });
 });
