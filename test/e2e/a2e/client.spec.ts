@@ -192,7 +192,7 @@ describe('rialto/a2e', () => {
     await client.registerServer({ server_id: 'a', url: one.url });
     for (const round of [1, 2]) {
       const calls = Array.from({ length: 64 }, () =>
-        client.callTool('sample', {}, { serverId: 'a', timeoutMs: 30_000 }),
+        client.callTool('sample', {}, { serverId: 'a', timeoutMs: 100_000 }),
       );
       await eventually(
         () => waiting.length,
