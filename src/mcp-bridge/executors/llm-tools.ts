@@ -9,7 +9,7 @@ import { parseJson } from '../../protocol/json-text.js';
 import { ToolLists } from '../tools/tool-lists.js';
 import { ToolRouter } from '../tools/tool-router.js';
 import { textOfResult } from './result-parts.js';
-import { asFailure, mayRepeat } from './turn.js';
+import { asFailure, mayRepeat } from './unknown-outcome.js';
 
 /** Largest number of functions for a model, and largest number of characters of each tool result. */
 const maxTools = 128;

@@ -23,8 +23,9 @@ import {
 } from './llm-talk.js';
 import { LlmTools, type LlmTool } from './llm-tools.js';
 import { ModelClient } from './model-client.js';
+import { requireCleartext, turnOf, working } from './run-message.js';
 import { TextChunks } from './text-chunks.js';
-import { callerLost, outcomeUnknown, requireCleartext, turnOf, working } from './turn.js';
+import { callerLost, outcomeUnknown } from './unknown-outcome.js';
 
 /** Tolerance in milliseconds: when two timers are due at the same moment, either may fire first. */
 const timerSlackMs = 50;

@@ -17,18 +17,9 @@ import { UpstreamsService } from '../../upstreams/upstreams.service.js';
 import { argumentsIn } from './message-arguments.js';
 import { progressOf } from './progress-update.js';
 import { partsOf, textOfResult } from './result-parts.js';
+import { requireCleartext, skillOf, turnOf, working } from './run-message.js';
 import { answersIn, answersTo, asking, askingAll, questionIn, type AskedByTool } from './tool-question.js';
-import {
-  asFailure,
-  callerLost,
-  isUnanswered,
-  mayRepeat,
-  outcomeUnknown,
-  requireCleartext,
-  skillOf,
-  turnOf,
-  working,
-} from './turn.js';
+import { asFailure, callerLost, isUnanswered, mayRepeat, outcomeUnknown } from './unknown-outcome.js';
 import { whileWorking } from './while-working.js';
 
 type McpToolConfig = Extract<ExecutorConfig, { kind: 'mcp-tool' }>;

@@ -51,7 +51,7 @@ describe('the erasure of personal facts in the audit', () => {
     const file = join(folder, 'audit.jsonl');
     writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
     const { orgs, verdict } = await AuditInspectionService.reportOfExport(file);
-    const [{ brokenAt, reason }] = orgs as [{ brokenAt: number | null; reason?: string }];
+    const { brokenAt, reason } = orgs[0]!;
     return { verdict, brokenAt, ...(reason !== undefined && { reason }) };
   };
   const tables = async () =>
@@ -227,8 +227,9 @@ describe('the erasure of personal facts in the audit', () => {
     await pay({ to: 'ann' }, mia);
     const lines = await exported();
     const line = lines.find(({ data }) => data.opened?.some(({ facts }: any) => facts.principal?.id === 'mia'));
-    const reason = `the key of personal facts of event ${line.data.sequence} is missing, and no event records its erasure`;
-    const [{ key }] = line.data.opened;
+    const { sequence, opened } = line.data;
+    const reason = `the key of personal facts of event ${sequence} is missing, and no event records its erasure`;
+    const [{ key }] = opened;
     await tampered(gateway, [`delete from audit_subject_keys where id = '${key}'`], async () => {
       expect(await verify()).toMatchObject({ valid: false, verdict: 'unverifiable', brokenAt: null, reason });
     });
