@@ -10,20 +10,23 @@ const tables = `
 /** Less WAL than this in 40 ms is written by the timers of a process, not by an operation. */
 const quietBytes = 2_000;
 
-/** Reads what a gateway did in its database and its queue. Its own statements are not counted. */
+/** Reads what a gateway did in its database and its queue, and allocated. Its own statements are not counted. */
 export class Counters {
-  constructor(url, queue) {
-    this.client = new pg.Client({ connectionString: url });
+  constructor(client, queue, allocations) {
+    this.client = client;
     this.queue = queue;
+    this.allocations = allocations;
   }
 
-  async open() {
-    await this.client.connect();
-    await this.query('create extension if not exists pg_stat_statements');
-    return this;
+  static async open(url, queue, allocations) {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query('create extension if not exists pg_stat_statements');
+    return new Counters(client, queue, allocations);
   }
 
   close() {
+    this.allocations.close();
     return this.client.end();
   }
 
@@ -40,8 +43,10 @@ export class Counters {
     await this.settle();
     const before = await this.snapshot();
     await this.query('select pg_stat_statements_reset()');
+    await this.allocations.start();
     for (let n = 0; n < operations; n++) await operation();
     await this.settle();
+    const allocated = await this.allocations.stop();
     const after = await this.snapshot();
     const statements = await this.query(
       `select query, calls::float8 as calls, wal_records::float8 as records
@@ -61,6 +66,7 @@ export class Counters {
       'WAL bytes': each(after.wal - before.wal),
       'stored bytes': each(growth(before.bytes, after.bytes)),
       'queue commands': each(after.commands - before.commands),
+      'allocated bytes': each(allocated),
       tables: Object.keys(after.bytes)
         .map((name) => ({ name, bytes: each(after.bytes[name] - (before.bytes[name] ?? 0)) }))
         .filter(({ bytes }) => bytes > 0),

@@ -1,7 +1,7 @@
 /** Counts by path and unit. */
 export type Counts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-export declare const units: readonly string[];
+export declare const checkedUnits: readonly string[];
 
 export declare function regressions(
   counts: Counts,

@@ -1,5 +1,6 @@
 import { start, startRialto, until } from '../lib/processes.mjs';
-import { startPostgres, startQueues } from '../lib/services.mjs';
+import { freePort, startPostgres, startQueues } from '../lib/services.mjs';
+import { Allocations, inspectable } from './allocations.mjs';
 import { Counters } from './counts.mjs';
 import { openGateway, paths } from './paths.mjs';
 import { textMaker } from './text.mjs';
@@ -26,8 +27,10 @@ export async function measureCheckout(checkout, { operations, isWanted, skipFail
     for (const [backend, names] of Object.entries(runs)) {
       const database = await postgres.database(`ledger_${backend}`);
       const queue = backend === 'redis' ? redis : { url: '', commands: () => 0 };
-      const gateway = await startRialto({ DATABASE_URL: database, REDIS_URL: queue.url }, checkout);
-      const counters = await new Counters(database, queue).open();
+      const inspector = await freePort();
+      const env = { DATABASE_URL: database, REDIS_URL: queue.url, NODE_OPTIONS: inspectable(inspector) };
+      const gateway = await startRialto(env, checkout);
+      const counters = await Counters.open(database, queue, await Allocations.open(inspector));
       try {
         const opened = await openGateway(gateway, {
           agentUrl: agent.match[1],

@@ -69,7 +69,8 @@ async function countCommands(url) {
   );
 }
 
-function freePort() {
+/** Returns a port of this machine that is free at this moment. */
+export function freePort() {
   return new Promise((resolve) => {
     const probe = createServer().listen(0, '127.0.0.1', () => {
       const { port } = probe.address();
