@@ -48,26 +48,21 @@ export class OpenEvent {
   private ends?: string;
 
   /**
-   * Adds a `data` field with its line end.
+   * Adds a `data` field.
    * @param skipped how many bytes of the line are missing.
    */
-  add(line: string, end: string, skipped: number): void {
+  add(line: string, skipped: number): void {
     this.isBegun = true;
-    this.raw.add(line + end);
+    this.raw.add(`${line}\n`);
     this.content.add(`${line.slice('data:'.length)}\n`);
-    this.held += Buffer.byteLength(line) + end.length + skipped;
+    this.held += Buffer.byteLength(line) + 1 + skipped;
     if (this.held <= maxAnswerBytes) return;
     this.ends = this.contentOrEnds();
     this.raw.take();
     this.held = 0;
   }
 
-  /** Adds the second half of a line end. */
-  addLineFeed(): void {
-    this.raw.add('\n');
-  }
-
-  /** Returns the event as it arrived, and its data alone; of too long data only both ends. Starts the next event. */
+  /** Returns the lines of the event, and their data alone; of too long data only both ends. Starts the next event. */
   take(): { raw: string; content: string; isTooLong: boolean } {
     const isTooLong = this.ends !== undefined;
     const content = isTooLong ? this.contentOrEnds() : this.content.take();

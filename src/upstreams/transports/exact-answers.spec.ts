@@ -31,7 +31,7 @@ describe('shieldingFetch: events of an MCP server', () => {
     const cut = await textOf(`data: ${begin}\r`, `\ndata: ${end}\r`, '\n\r\n');
     expect(cut.startsWith('data:{"jsonrpc":"2.0","id":1,"result":{')).toBe(true);
     const withId = await textOf(`data: ${long}\r`, '\nid: 7\r\n\r\n');
-    expect(withId).toMatch(/id: 7\r\ndata:\{.*\}\n\r\n$/);
+    expect(withId).toMatch(/id: 7\ndata:\{.*\}\n\n$/);
   });
 
   it('keeps the stream for a long text that is not a message', async () => {
@@ -99,14 +99,21 @@ describe('shieldingFetch: events of an MCP server', () => {
     expect(Math.max(...inOneTurn)).toBeLessThanOrEqual(100);
   });
 
-  it('passes on the same bytes, independent of how the chunks are cut', async () => {
+  it('passes on the same lines, independent of how the chunks are cut', async () => {
     const text = `${notice}: a comment\r\n\r\n${notice.replaceAll('\n', '\r\n')}data: é\rdata: 2\r\r`.repeat(30);
     const whole = Buffer.from(text);
     const cuts = Array.from({ length: Math.ceil(whole.length / 997) }, (_, at) =>
       whole.subarray(at * 997, (at + 1) * 997),
     );
     const { body } = await streamed(cuts);
-    expect(await new Response(body).text()).toBe(text);
+    expect(await new Response(body).text()).toBe(text.replace(/\r\n?/g, '\n'));
+  });
+
+  it.each([
+    ['in the data', 'data: {"a":"b\rc"}\n\n', 'c"}\ndata: {"a":"b\n\n'],
+    ['before data that is dropped', `event: x\rdata: ${'y'.repeat(10_500_000)}\n\n`, 'event: x\n\n'],
+  ])('ends an event with a carriage return %s, and keeps the next one', async (_, event, passed) => {
+    expect(await textOf(event, notice)).toBe(passed + notice);
   });
 });
 

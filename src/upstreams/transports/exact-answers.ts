@@ -104,10 +104,10 @@ function firstLineEnd(chunk: Buffer): number {
 
 function* batchesOf(lines: string): Generator<string> {
   let [from, count] = [0, 0];
-  for (const { 0: end, index } of lines.matchAll(/\r\n|\r|\n/g)) {
+  for (let end = lines.indexOf('\n') + 1; end > 0; end = lines.indexOf('\n', end) + 1) {
     if (++count % linesInOneTurn !== 0) continue;
-    yield lines.slice(from, index + end.length);
-    from = index + end.length;
+    yield lines.slice(from, end);
+    from = end;
   }
   if (from < lines.length) yield lines.slice(from);
 }
@@ -115,7 +115,8 @@ function* batchesOf(lines: string): Generator<string> {
 /**
  * Changes the data of events, and passes on the rest unchanged. Only data that begins like JSON is changed: the address
  * that an old server announces for its messages is not JSON. Data may have several lines, and is complete at the empty
- * line that ends its event. Data above the size limit is dropped.
+ * line that ends its event. Data above the size limit is dropped. Every line ends in a line feed afterwards: data moves
+ * behind the other fields of its event, and a carriage return before a moved line feed would take away an empty line.
  */
 function shieldedLines(long: LongMessages): (lines: string, skipped: number) => Promise<string> {
   const event = new OpenEvent();
@@ -131,17 +132,14 @@ function shieldedLines(long: LongMessages): (lines: string, skipped: number) => 
   };
   return async (lines, skipped) => {
     const done: string[] = [];
-    // The parts alternate between lines and line ends. A line end of two characters may be cut.
+    // A line end of two characters may be cut.
     const isCut = endedInReturn && lines.startsWith('\n');
-    if (isCut && event.isBegun) event.addLineFeed();
-    else if (isCut) done.push('\n');
-    const parts = (isCut ? lines.slice(1) : lines).split(/(\r\n|\r|\n)/);
-    for (let at = 0; at < parts.length - 1; at += 2) {
-      const [line, end] = [parts[at]!, parts[at + 1]!];
+    const complete = (isCut ? lines.slice(1) : lines).split(/\r\n|\r|\n/).slice(0, -1);
+    for (const [at, line] of complete.entries()) {
       if (line === '' && event.isBegun) done.push(await endEvent());
       if (line === '') name = '';
-      if (line === 'data' || line.startsWith('data:')) event.add(line, end, at === 0 ? skipped : 0);
-      else done.push(line, end);
+      if (line === 'data' || line.startsWith('data:')) event.add(line, at === 0 ? skipped : 0);
+      else done.push(line, '\n');
       if (line.startsWith('event:')) name = line.slice('event:'.length).trim();
     }
     endedInReturn = lines.endsWith('\r');
