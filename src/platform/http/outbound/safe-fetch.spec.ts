@@ -124,10 +124,11 @@ describe('SafeFetch: where bytes may go', () => {
 
   it('AN-39 abuse 21: rebinding after the check never reaches the canary; one resolution per connection', async () => {
     const good = await http((_req, res) => res.setHeader('connection', 'close').end('good'), '127.0.0.2');
-    const canary = await http((_req, res) => res.end('canary'), '127.0.0.1', good.port);
+    // Nothing else listens there, so the port is free.
+    const canary = await http((_req, res) => res.end('canary'), '127.0.0.3', good.port);
     let resolutions = 0;
     const resolve = async (): ReturnType<NonNullable<OutboundPolicy['resolve']>> => [
-      { address: resolutions++ % 2 === 0 ? '127.0.0.2' : '127.0.0.1', family: 4 },
+      { address: resolutions++ % 2 === 0 ? '127.0.0.2' : '127.0.0.3', family: 4 },
     ];
     const fetch = client({ list: '127.0.0.2', resolve });
     const outcomes = { good: 0, refused: 0 };
