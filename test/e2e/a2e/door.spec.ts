@@ -1,4 +1,5 @@
 import { connectAgent, message, poster, unregisterAll } from '../../support/clients/a2e.js';
+import { sendBytes } from '../../support/clients/raw-socket.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { library } from '../../support/gateway/library.js';
@@ -43,6 +44,30 @@ describe('the A2E door', () => {
     expect((await gateway.call('GET', '/a2e')).status).toBe(405);
     const elsewhere = { origin: 'https://evil.example' };
     expect((await gateway.call('POST', '/a2e', message('x'), undefined, elsewhere)).status).toBe(403);
+  });
+
+  it.each([
+    ['key', { 'Sec-WebSocket-Key': 'x', 'Sec-WebSocket-Version': '13' }],
+    ['version', { 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==', 'Sec-WebSocket-Version': '7' }],
+  ])('answers a WebSocket handshake with a wrong %s with a problem document', async (name, more) => {
+    const headers = { Host: 'localhost', Connection: 'Upgrade', Upgrade: 'websocket', ...more };
+    const lines = Object.entries({ ...headers, Authorization: `Bearer ${gateway.token}` }).map((line) =>
+      line.join(': '),
+    );
+    const request = Buffer.from(`GET /a2e HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+    const { answer } = await sendBytes(Number(new URL(gateway.url).port), request, { hangMs: 30_000 });
+    expect(answer).toMatchObject({
+      status: 400,
+      headers: {
+        'content-type': expect.stringContaining('application/problem+json'),
+        'x-request-id': expect.any(String),
+        'sec-websocket-version': '13',
+      },
+    });
+    expect(JSON.parse(answer!.body)).toMatchObject({
+      code: 'invalid_params',
+      detail: expect.stringMatching(new RegExp(`Sec-WebSocket-${name}`, 'i')),
+    });
   });
 
   it('AE-69 messages are dispatched by their type; an unknown type is refused', async () => {

@@ -107,8 +107,9 @@ function isStalled(path: string, { status, body }: SocketAnswer): boolean {
   return checks.every((check) => check.status !== 'down' || check.detail === 'no answer in time');
 }
 
-/** A2A JSON-RPC refuses with a 200 and a code; a notification gets no answer. */
+/** A2A JSON-RPC and A2E refuse with a 200 and a code; a notification gets no answer. */
 function refusedByRpc(path: string, { status, body }: SocketAnswer): boolean {
+  if (path === '/a2e') return /^\{"type":"mcp\/error",.*"ok":false,"error":\{"code":"/s.test(body);
   return a2aDoor.test(path) && (status === 204 || /^\{"jsonrpc":"2.0","id":.*,"error":\{"code":-/s.test(body));
 }
 

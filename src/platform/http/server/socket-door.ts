@@ -64,6 +64,10 @@ export class SocketDoor {
       allowSynchronousEvents: false,
       maxPayload: this.maxBytes,
     });
+    // Emitted inside `handleUpgrade`, so `serveSocket` catches it.
+    this.handshakes.on('wsClientError', ({ message }) => {
+      throw new RialtoError('invalid_params', { message: `the WebSocket handshake is not valid: ${message}` });
+    });
   }
 
   add(route: SocketRoute): void {
@@ -132,6 +136,8 @@ export class SocketDoor {
       ...headers,
       'X-Request-Id': request.requestId,
       'Content-Length': String(Buffer.byteLength(body)),
+      // RFC 6455 section 4.4: a client with another version learns which one to use.
+      'Sec-WebSocket-Version': '13',
       Date: new Date().toUTCString(),
       Connection: 'close',
     };
