@@ -11,6 +11,7 @@ export class Allocations {
   constructor(socket) {
     this.socket = socket;
     this.waiting = new Map();
+    this.lastId = 0;
     socket.addEventListener('message', ({ data }) => {
       const { id, result, error } = JSON.parse(data);
       this.waiting.get(id)?.({ result, error });
@@ -47,7 +48,7 @@ export class Allocations {
   }
 
   call(method, params = {}) {
-    const id = this.waiting.size + 1;
+    const id = ++this.lastId;
     this.socket.send(JSON.stringify({ id, method, params }));
     return new Promise((resolve, reject) =>
       this.waiting.set(id, ({ result, error }) => (error ? reject(new Error(error.message)) : resolve(result))),

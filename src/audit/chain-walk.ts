@@ -41,7 +41,7 @@ export class ChainWalk {
   private confirmedTo: number;
   private place;
   private unknown?: string;
-  /** Keys that are missing, each with the first event that it sealed facts of. */
+  /** Keys that are missing, each with the first event that it sealed facts of, in the order of these events. */
   private readonly lost = new Map<string, number>();
 
   constructor(
@@ -112,10 +112,8 @@ export class ChainWalk {
   private async lostFacts(): Promise<string | undefined> {
     if (this.lost.size === 0) return undefined;
     const erased = new Set(await this.events.erasedKeys(this.org, [...this.lost.keys()]));
-    const unexplained = [...this.lost].filter(([key]) => !erased.has(key)).map(([, sequence]) => sequence);
-    if (unexplained.length === 0) return undefined;
-    const first = unexplained.reduce((least, sequence) => Math.min(least, sequence));
-    return `the key of personal facts of event ${first} is missing, and no event records its erasure`;
+    const first = [...this.lost].find(([key]) => !erased.has(key));
+    return first && `the key of personal facts of event ${first[1]} is missing, and no event records its erasure`;
   }
 
   /**

@@ -1,14 +1,5 @@
+import { candidate, evenFactors } from '../../../test/support/checks/candidates.js';
 import { betaSample, chanceOf, choose, type Candidate } from './choose.js';
-
-const even = { health: 1, load: 1, cost: 1 };
-const candidate = (more: Partial<Candidate> = {}): Candidate => ({
-  fit: 1,
-  factors: even,
-  successes: 0,
-  failures: 0,
-  cost: 0,
-  ...more,
-});
 
 /** Counts how often each candidate is chosen; all draws share one random sequence. */
 function picks(candidates: Candidate[], times: number, chance = chanceOf(20_260_718)): number[] {
@@ -39,7 +30,10 @@ describe('the choice among agents', () => {
   });
 
   it('chooses the other agent when a fit or factor is half as good', () => {
-    for (const lesser of [{ fit: 0.5 }, ...Object.keys(even).map((name) => ({ factors: { ...even, [name]: 0.5 } }))]) {
+    for (const lesser of [
+      { fit: 0.5 },
+      ...Object.keys(evenFactors).map((name) => ({ factors: { ...evenFactors, [name]: 0.5 } })),
+    ]) {
       const of = { successes: 50, failures: 50 };
       expect(picks([candidate({ ...of, ...lesser }), candidate(of)], 200)[1]).toBe(200);
     }

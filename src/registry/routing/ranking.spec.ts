@@ -1,15 +1,6 @@
+import { candidate, evenFactors } from '../../../test/support/checks/candidates.js';
 import { chanceOf, choose, type Candidate } from './choose.js';
 import { Ranking, takeFirst, type Verdict } from './ranking.js';
-
-const even = { health: 1, load: 1, cost: 1 };
-const candidate = (more: Partial<Candidate> = {}): Candidate => ({
-  fit: 1,
-  factors: even,
-  successes: 0,
-  failures: 0,
-  cost: 0,
-  ...more,
-});
 
 /** A ranking with a record of the candidates that were judged. By default each is eligible. */
 function rankingOf(
@@ -96,8 +87,8 @@ describe('RE-61 with prefersCheaper', () => {
 
   it.each([
     ['fit', { fit: 0.9 }],
-    ['health', { factors: { ...even, health: 0.8 } }],
-    ['load', { factors: { ...even, load: 0.5 } }],
+    ['health', { factors: { ...evenFactors, health: 0.8 } }],
+    ['load', { factors: { ...evenFactors, load: 0.5 } }],
     ['success', { failures: 2 }],
   ])('keeps the more expensive agent when the cheaper one is worse in %s', async (_what, worse) => {
     expect(await verdicts([expensive, { ...cheap, ...worse }])).toEqual(['eligible', 'eligible']);
