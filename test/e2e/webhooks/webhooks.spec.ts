@@ -139,11 +139,12 @@ describe('webhooks', () => {
   it('waits about 5 s before the second attempt, and later up to twice the schedule if the receiver asks', async () => {
     sink.script([500, { status: 429, headers: { 'retry-after': '3600' } }]);
     const taskId = await send('hi', 'echo');
+    // The clock and not now(), which is older than the rows when they were written while the statement began.
     const waits = (least: number) =>
       eventually(
         () =>
           gateway.sql(
-            `select extract(epoch from next_at - now())::float as wait
+            `select extract(epoch from next_at - clock_timestamp())::float as wait
              from webhook_deliveries
              where task_id = $1 and status = 'pending'`,
             [taskId],
