@@ -1,6 +1,6 @@
 // Compares the cost of a published agent with the official SDK's server with the same agent, in memory and in its
-// PostgreSQL store. They run in turn, with the same load. The gateway commits every task and event with
-// synchronous_commit=on. The path `async` is an asynchronous send with the GetTask requests of its client until the
+// PostgreSQL store, and with the least that a durable server does (floor.mjs). They run in turn, with the same load. The
+// gateway commits every task and event with synchronous_commit=on. The path `async` is an asynchronous send with the GetTask requests of its client until the
 // task is completed; a client has one open task at a time.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -23,6 +23,7 @@ const rialto = await startRialto({ DATABASE_URL: await postgres.database('gatewa
 const baseline = await startBaseline({ DATABASE_URL: await postgres.database('baseline') });
 const memory = await start('bench/a2a/sdk-server.mjs', { ready });
 const stored = await start('bench/a2a/sdk-server.mjs', { ready, args: [sdkDatabase] });
+const floor = await start('bench/a2a/floor.mjs', { ready, args: [await postgres.database('floor')] });
 
 try {
   const published = {
@@ -41,6 +42,7 @@ try {
     Rialto: await gateway(rialto),
     'SDK, memory': server(memory),
     'SDK, PostgreSQL': server(stored),
+    floor: server(floor),
     ...(baseline && { baseline: await gateway(baseline) }),
   };
   let n = 0;
@@ -71,17 +73,18 @@ try {
   for (const [path, what] of Object.entries(paths)) {
     if (only && !only.includes(path)) continue;
     const shots = { 50: {}, 1: {} };
-    for (const [name, server] of Object.entries(servers))
+    const measured = Object.entries(servers).filter(([name]) => path !== 'async' || name !== 'floor');
+    for (const [name, server] of measured)
       await warmUp(`${name}, ${path}`, () => shoot(server, what, { connections: 50, seconds: warmUpSeconds }));
     for (let round = 0; round < rounds; round++) {
-      for (const [name, server] of Object.entries(servers))
+      for (const [name, server] of measured)
         (shots[50][name] ??= []).push(await shoot(server, what, { connections: 50, seconds }));
       if (path === 'stream' || path === 'send')
         (shots[1].Rialto ??= []).push(await shoot(servers.Rialto, what, { connections: 1, seconds }));
     }
     console.log(`\n${path}, 50 connections`);
     printServers(shots[50]);
-    summary.push([path, ...summarise(shots)]);
+    summary.push([path, ...summarise(shots, Object.keys(servers).slice(1))]);
   }
   console.log('\nall paths');
   printTable(
@@ -91,6 +94,7 @@ try {
         ...Object.keys(servers)
           .slice(1)
           .map((name) => `to ${name}`),
+        'floor to SDK, memory',
       ],
       ...['gateway req/s', 'p50 ms', 'p99 ms', 'CPU µs'],
       ...['last to first shot', '1 connection: p50 ms', 'first bytes ms'],
@@ -98,7 +102,7 @@ try {
     summary,
   );
 } finally {
-  await Promise.all([rialto.stop(), baseline?.stop(), memory.stop(), stored.stop()]);
+  await Promise.all([rialto.stop(), baseline?.stop(), memory.stop(), stored.stop(), floor.stop()]);
   await postgres.stop();
 }
 
@@ -121,9 +125,11 @@ function shoot(server, { at = 'url', body, ...what }, shot) {
   return load({ ...what, url: server[at], pid: server.pid, headers, body: body && (() => body(server)) }, shot);
 }
 
-function summarise({ 50: { Rialto: ours, ...peers }, 1: { Rialto: alone } }) {
+function summarise({ 50: { Rialto: ours, ...theirs }, 1: { Rialto: alone } }, peers) {
+  const ratio = (shots, to) => (shots && to ? show(spread(shots.map(({ rps }, index) => rps / to[index].rps))) : '');
   return [
-    ...Object.values(peers).map((theirs) => show(spread(ours.map(({ rps }, index) => rps / theirs[index].rps)))),
+    ...peers.map((peer) => ratio(ours, theirs[peer])),
+    ratio(theirs.floor, theirs['SDK, memory']),
     ...[of(ours, 'rps', 0), of(ours, 'p50', 1), of(ours, 'p99', 1), of(ours, 'cpu', 0), drift(ours)],
     ...['p50', 'first50'].map((field) => (alone ? of(alone, field, 2) : '')),
   ];

@@ -79,9 +79,9 @@ export async function startBaseline(env = {}) {
 }
 
 /** Starts a plain BullMQ loop (bench/queue/bare.mjs). `shoot` runs a shot of it. */
-export async function startBare(database, queue, kind) {
+export async function startBare(database, queue, kind, ...more) {
   const { match, pid, stop } = await start('bench/queue/bare.mjs', {
-    args: [database, queue, kind],
+    args: [database, queue, kind, ...more],
     ready: /listening (\d+)/,
   });
   const shoot = async (shot) => {

@@ -1,5 +1,6 @@
-// Measures webhook deliveries per second (queued, signed, posted and recorded) and compares them with BullMQ's no-op
-// add and process. They run in turn in one run, on Redis and on PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 TASKS=2000
+// Measures webhook deliveries per second (queued, signed, posted and recorded) and compares them with BullMQ's add and
+// process of a no-op, and of a signed post to the same receiver without storage. They run in turn in one run, on Redis
+// and on PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 TASKS=2000
 import { warmUp } from '../lib/load.mjs';
 import { cpuMicros, json, start, startBare, startRialto, until } from '../lib/processes.mjs';
 import { drift, of, printHeader, printTable, settings, show, spread } from '../lib/report.mjs';
@@ -34,7 +35,11 @@ async function measure(backend) {
     RIALTO_WEBHOOK_MAX_PER_ORG: '50',
   });
   const { url, token } = rialto;
-  const noop = await startBare(database, backend === 'redis' ? redis.url : 'none', 'none');
+  const queue = backend === 'redis' ? redis.url : 'none';
+  const peers = {
+    'no-op': await startBare(database, queue, 'none'),
+    'signed post': await startBare(database, queue, 'post', receiver.match[1]),
+  };
   try {
     const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
     await json(`${url}/api/a2a/published`, { token, body: published });
@@ -43,22 +48,23 @@ async function measure(backend) {
     for (let count = 0; count < tasks; count += 50) await Promise.all(Array.from({ length: 50 }, () => send(rialto)));
     await until(`${perShot} deliveries made`, async () => (await received()) - before >= perShot);
     await warmUp(`Rialto, queue on ${backend}`, () => replay(rialto));
-    await warmUp(`no-op, queue on ${backend}`, () => noop.shoot({ seconds: warmUpSeconds, open: 200 }));
-    const shots = { Rialto: [], 'no-op': [] };
+    for (const [name, peer] of Object.entries(peers))
+      await warmUp(`${name}, queue on ${backend}`, () => peer.shoot({ seconds: warmUpSeconds, open: 200 }));
+    const shots = { Rialto: [], 'no-op': [], 'signed post': [] };
     for (let round = 0; round < rounds; round++) {
       shots.Rialto.push(await replay(rialto));
-      shots['no-op'].push(await noop.shoot({ seconds, open: 200 }));
+      for (const [name, peer] of Object.entries(peers)) shots[name].push(await peer.shoot({ seconds, open: 200 }));
     }
-    const ratios = shots.Rialto.map(({ rps }, index) => rps / shots['no-op'][index].rps);
+    const ratioTo = (name) => show(spread(shots.Rialto.map(({ rps }, index) => rps / shots[name][index].rps)));
     printTable(
       ['queue', 'server', 'gateway to it', 'a second', 'CPU µs each', 'last to first shot'],
       Object.entries(shots).map(([name, list]) => [
-        ...[backend, name, name === 'Rialto' ? '' : show(spread(ratios))],
+        ...[backend, name, name === 'Rialto' ? '' : ratioTo(name)],
         ...[of(list, 'rps', 0), of(list, 'cpu', 0), drift(list)],
       ]),
     );
   } finally {
-    await Promise.all([rialto.stop(), noop.stop()]);
+    await Promise.all([rialto, ...Object.values(peers)].map(({ stop }) => stop()));
   }
 }
 
