@@ -9,8 +9,10 @@ const taskConcurrency = 1_000;
 /** Limit for webhook jobs: more than one slow host, or one org, can use at the same time. */
 const webhookConcurrency = 128;
 
-/** Most tasks of one job. */
-export const mostTasksOfJob = 100;
+/** Most tasks, or push configurations, of one job. */
+export const mostOfJob = 100;
+
+const pushConfig = z.object({ taskId: z.uuid(), configId: z.string() });
 
 /**
  * Jobs for workers: imperative names, ids only. A job means "read the row again"; the row decides. Each job has its own
@@ -19,15 +21,12 @@ export const mostTasksOfJob = 100;
 export const jobs = {
   'task.execute': {
     queue: 'task-execution',
-    payload: z.union([
-      z.object({ taskId: z.uuid() }),
-      z.object({ taskIds: z.array(z.uuid()).min(1).max(mostTasksOfJob) }),
-    ]),
+    payload: z.union([z.object({ taskId: z.uuid() }), z.object({ taskIds: z.array(z.uuid()).min(1).max(mostOfJob) })]),
     concurrency: taskConcurrency,
   },
   'webhook.deliver': {
     queue: 'webhook-delivery',
-    payload: z.object({ taskId: z.uuid(), configId: z.string() }),
+    payload: z.union([pushConfig, z.object({ configs: z.array(pushConfig).min(1).max(mostOfJob) })]),
     concurrency: webhookConcurrency,
   },
   'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.uuid() }), concurrency: 4 },

@@ -49,11 +49,12 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   return (adapter.getRouter() as Express).disable('x-powered-by');
 }
 
-/** Links a job to its task, or to the list of tasks when it has several. */
+/** Links a job to its task, or to the list of tasks when it has several tasks or push configurations. */
 function taskLink(base: string, data: unknown): { displayText: string; href: string } {
-  const { taskId, taskIds } = (data ?? {}) as { taskId?: unknown; taskIds?: unknown };
+  const { taskId, taskIds, configs } = (data ?? {}) as { taskId?: unknown; taskIds?: unknown; configs?: unknown };
   const href = `${base}/api/a2a/tasks`;
   if (Array.isArray(taskIds)) return { displayText: `${taskIds.length} tasks`, href };
+  if (Array.isArray(configs)) return { displayText: `${configs.length} configurations`, href };
   return { displayText: 'Task', href: `${href}/${encodeURIComponent(String(taskId))}` };
 }
 

@@ -47,15 +47,17 @@ describe('jobs for new tasks', () => {
   });
 
   it('many share one job for each line, with at most 100 tasks', async () => {
-    const [first, ...others] = taskIds(131);
+    const [first, ...others] = taskIds(182);
     jobs.enqueueNew(first!, 0);
     for (const [index, id] of others.entries()) jobs.enqueueNew(id, index < 50 ? 0 : 1);
     await queue.take();
     await queue.take();
-    expect(queue.jobs.slice(1)).toEqual([
+    expect(queue.jobs).toEqual([
+      { taskId: first, line: 0, key: first },
+      { taskId: others[50], line: 1, key: others[50] },
       { taskIds: others.slice(0, 50), line: 0 },
-      { taskIds: others.slice(50, 100), line: 1 },
-      { taskIds: others.slice(100), line: 1 },
+      { taskIds: others.slice(51, 151), line: 1 },
+      { taskIds: others.slice(151), line: 1 },
     ]);
     await queue.take();
     const [late] = taskIds(1);

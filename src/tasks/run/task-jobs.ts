@@ -1,21 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import type { TaskId } from '../../kernel/ids.js';
-import { mostTasksOfJob } from '../../kernel/jobs.js';
+import { Arrivals } from '../../platform/jobs/arrivals.js';
 import { JobProducer } from '../../platform/jobs/job-producer.js';
 import { QueueState } from '../../platform/jobs/queue-state.js';
 import { TaskLeases } from '../storage/task-lease.store.js';
 
-/** Fewer tasks that arrive together get a job each, so that the board shows them one by one. */
-const fewestTasksOfJob = 4;
-
-/**
- * Queues jobs that make workers run tasks. Tasks that arrive while the queue takes a job share the next one: a job
- * costs more than the run of a short task.
- */
+/** Queues jobs that make workers run tasks. */
 @Injectable()
 export class TaskJobs {
-  private readonly arrivals: Arrival[] = [];
-  private isAdding = false;
+  /** Tasks that were just stored, by the priority of their jobs. */
+  private readonly lines: Arrivals<TaskId>[] = [];
 
   constructor(
     private readonly leases: TaskLeases,
@@ -29,8 +23,7 @@ export class TaskJobs {
    * @param line priority of the job, lowest first.
    */
   enqueueNew(taskId: TaskId, line: number): void {
-    this.arrivals.push({ taskId, line });
-    if (!this.isAdding) void this.addArrivals();
+    (this.lines[line] ??= this.arrivalsOf(line)).add(taskId);
   }
 
   /** Queues the run of a task, unless a job of its own waits already. Returns true when the queue accepted the job. */
@@ -56,25 +49,10 @@ export class TaskJobs {
     return this.queues.isHeld('task.execute');
   }
 
-  private async addArrivals(): Promise<void> {
-    this.isAdding = true;
-    while (this.arrivals.length > 0) await Promise.all(this.jobsFor(this.arrivals.splice(0, mostTasksOfJob)));
-    this.isAdding = false;
+  private arrivalsOf(line: number): Arrivals<TaskId> {
+    return new Arrivals({
+      addOne: (taskId) => this.enqueue(taskId, line),
+      addMany: (taskIds) => this.producer.tryEnqueue('task.execute', { taskIds: [...taskIds] }, { line }),
+    });
   }
-
-  private jobsFor(arrivals: readonly Arrival[]): Promise<boolean>[] {
-    const byLine = new Map<number, TaskId[]>();
-    for (const { taskId, line } of arrivals) byLine.set(line, [...(byLine.get(line) ?? []), taskId]);
-    return [...byLine].flatMap(([line, taskIds]) =>
-      taskIds.length < fewestTasksOfJob
-        ? taskIds.map((taskId) => this.enqueue(taskId, line))
-        : [this.producer.tryEnqueue('task.execute', { taskIds }, { line })],
-    );
-  }
-}
-
-/** A stored task that a worker has to run. */
-interface Arrival {
-  readonly taskId: TaskId;
-  readonly line: number;
 }

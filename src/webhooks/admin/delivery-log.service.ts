@@ -95,7 +95,7 @@ export class DeliveryLogService {
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
       const begun = await this.deliveries.replay(tx, ctx.org.id, filter, maxReplayed, after);
       const configs = new Map(begun.map((key) => [jobKeyOf(key), key]));
-      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => void this.trigger.enqueue({ taskId, configId })));
+      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => this.trigger.enqueueDue({ taskId, configId })));
       const last = begun.length === maxReplayed ? begun.at(-1) : undefined;
       return { replayed: begun.length, nextCursor: last ? this.cursors.encode(scope, last.place) : null };
     });

@@ -1,16 +1,24 @@
+import type { JobPayload } from '../../kernel/jobs.js';
 import type { JobProducer } from '../../platform/jobs/job-producer.js';
 import type { QueueState } from '../../platform/jobs/queue-state.js';
 import { DeliveryTrigger } from './delivery-trigger.js';
 
 describe('DeliveryTrigger', () => {
   const enqueued: string[] = [];
+  /** The number of configurations of each job. */
+  const sizes: number[] = [];
   const producer = {
-    tryEnqueue: (_: string, { configId }: { configId: string }) => Promise.resolve(enqueued.push(configId) > 0),
+    tryEnqueue: (_: string, payload: JobPayload<'webhook.deliver'>) => {
+      const configs = 'configs' in payload ? payload.configs : [payload];
+      enqueued.push(...configs.map(({ configId }) => configId));
+      sizes.push(configs.length);
+      return new Promise((resolve) => setTimeout(resolve, 1, true));
+    },
   } as unknown as JobProducer;
   const trigger = new DeliveryTrigger(producer, {} as QueueState);
   const key = (configId: string) => ({ taskId: 't', configId });
   const enqueuedOnEvent = async (): Promise<string[]> => {
-    enqueued.length = 0;
+    enqueued.length = sizes.length = 0;
     trigger.onEvent({ taskId: 't' } as never);
     await jest.advanceTimersByTimeAsync(100);
     return [...enqueued];
@@ -31,5 +39,6 @@ describe('DeliveryTrigger', () => {
       ...Array.from({ length: 9 }, (_, one) => `unused-${one + 491}`),
       'current',
     ]);
+    expect(sizes).toEqual([1, 9]);
   });
 });

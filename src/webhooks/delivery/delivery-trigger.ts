@@ -3,6 +3,7 @@ import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { Notice } from '../../kernel/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { Arrivals } from '../../platform/jobs/arrivals.js';
 import { JobProducer } from '../../platform/jobs/job-producer.js';
 import { QueueState } from '../../platform/jobs/queue-state.js';
 import type { ConfigKey } from './delivery.store.js';
@@ -22,6 +23,10 @@ export class DeliveryTrigger implements OnModuleDestroy {
   /** Configurations by task, oldest first. */
   private readonly known = new BoundedMap<string, Set<string>>(maxKnownTasks);
   private readonly timers = new Map<string, NodeJS.Timeout>();
+  private readonly arrivals = new Arrivals<ConfigKey>({
+    addOne: (key) => this.enqueue(key),
+    addMany: (keys) => this.producer.tryEnqueue('webhook.deliver', { configs: keys.map((key) => ({ ...key })) }, {}),
+  });
   private stopping = false;
 
   constructor(
@@ -53,12 +58,17 @@ export class DeliveryTrigger implements OnModuleDestroy {
     if (this.stopping || this.timers.has(name)) return;
     const enqueue = (): void => {
       this.timers.delete(name);
-      void this.enqueue(key);
+      this.enqueueDue(key);
     };
     this.timers.set(name, setTimeout(enqueue, ms).unref());
   }
 
-  /** Returns true when the queue accepted the job. */
+  /** Enqueues a configuration whose deliveries have just become due, alone or together with others. */
+  enqueueDue(key: ConfigKey): void {
+    this.arrivals.add(key);
+  }
+
+  /** Enqueues a configuration, unless a job of its own waits already. Returns true when the queue accepted the job. */
   enqueue(key: ConfigKey): Promise<boolean> {
     return this.producer.tryEnqueue('webhook.deliver', { ...key }, { key: jobKeyOf(key) });
   }
