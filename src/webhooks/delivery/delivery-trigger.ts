@@ -63,7 +63,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
     this.timers.set(name, setTimeout(enqueue, ms).unref());
   }
 
-  /** Enqueues a configuration whose deliveries have just become due, alone or together with others. */
+  /** Enqueues a configuration that has just become due, alone or together with others. */
   enqueueDue(key: ConfigKey): void {
     this.arrivals.add(key);
   }
