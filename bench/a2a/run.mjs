@@ -1,7 +1,7 @@
 // Compares the cost of a published agent with the official SDK's server with the same agent, in memory and in its
-// PostgreSQL store, and with the least that a durable server does (floor.mjs). They run in turn, with the same load. The
-// gateway commits every task and event with synchronous_commit=on. The path `async` is an asynchronous send with the
-// GetTask requests of its client until the task is completed; a client has one open task at a time.
+// PostgreSQL store, and with the least that a durable server does (floor.mjs). They run in turn, with the same load.
+// The gateway commits every task and event with synchronous_commit=on. The path `async` is an asynchronous send with
+// the GetTask requests of its client until the task is completed; a client has one open task at a time.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { load, warmUp } from '../lib/load.mjs';
