@@ -1,6 +1,6 @@
-// The least that a durable server does for the requests of bench/a2a: it stores a task with its answer in one row, with
-// all tasks that came during the last commit in one statement. It has no token, policy, audit, lease, limits or
-// validation. Usage: node floor.mjs <database>
+// The least that a durable server does for the requests of bench/a2a: it stores a task with its answer in one row, and
+// one statement stores or reads all tasks that came during the statement before. It has no token, policy, audit, lease,
+// limits or validation. Usage: node floor.mjs <database>
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import pg from 'pg';
@@ -11,35 +11,45 @@ const insert = {
   name: 'insert',
   text: 'insert into floor_tasks select * from unnest($1::uuid[], $2::json[])',
 };
-const select = { name: 'select', text: 'select body from floor_tasks where id = $1' };
+const select = { name: 'select', text: 'select id, body from floor_tasks where id = any($1::uuid[])' };
 
-let waiting = [];
-let isStoring = false;
-
-/** Stores a task with those that come at the same time. */
-function store(id, body) {
-  return new Promise((resolve, reject) => {
-    waiting.push({ id, body, resolve, reject });
-    if (!isStoring) void storeWaiting();
-  });
-}
-
-async function storeWaiting() {
-  isStoring = true;
-  // Lets the other requests of this turn join.
-  await new Promise((resolve) => setImmediate(resolve));
-  while (waiting.length > 0) {
-    const group = waiting;
-    waiting = [];
-    try {
-      await pool.query({ ...insert, values: [group.map(({ id }) => id), group.map(({ body }) => body)] });
-      for (const { resolve } of group) resolve();
-    } catch (error) {
-      for (const { reject } of group) reject(error);
+/** Returns a function that passes its items to `run` together with those that come during the run before. */
+function grouped(run) {
+  let waiting = [];
+  let isRunning = false;
+  const runWaiting = async () => {
+    isRunning = true;
+    // Lets the other requests of this turn join.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (waiting.length > 0) {
+      const group = waiting;
+      waiting = [];
+      try {
+        const results = await run(group.map(({ item }) => item));
+        for (const [index, { resolve }] of group.entries()) resolve(results[index]);
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
     }
-  }
-  isStoring = false;
+    isRunning = false;
+  };
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (!isRunning) void runWaiting();
+    });
 }
+
+const store = grouped(async (tasks) => {
+  await pool.query({ ...insert, values: [tasks.map(({ id }) => id), tasks.map((task) => JSON.stringify(task))] });
+  return tasks;
+});
+
+const read = grouped(async (ids) => {
+  const { rows } = await pool.query({ ...select, values: [ids] });
+  const tasks = new Map(rows.map(({ id, body }) => [id, body]));
+  return ids.map((id) => tasks.get(id));
+});
 
 function finished({ parts, messageId }) {
   const timestamp = new Date().toISOString();
@@ -75,12 +85,9 @@ async function answer(text, response) {
     response
       .writeHead(200, { 'content-type': 'application/json' })
       .end(JSON.stringify({ jsonrpc: '2.0', id: call, result }));
-  if (method === 'GetTask') {
-    const { rows } = await pool.query({ ...select, values: [params.id] });
-    return answerWith(rows[0].body);
-  }
+  if (method === 'GetTask') return answerWith(await read(params.id));
   const task = finished(params.message);
-  await store(task.id, JSON.stringify(task));
+  await store(task);
   if (method === 'SendMessage') return answerWith({ task });
   return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(eventsOf(call, task));
 }
