@@ -55,6 +55,7 @@ describe('the choice among agents', () => {
   it.each([
     [1, 1],
     [2, 1],
+    [1, 10],
     [10, 2],
     [901, 101],
     [1e9, 1e9],
