@@ -128,6 +128,47 @@ describe('Bull Board', () => {
     expect(await stateOf(ids.at(-1)!)).toBe('failed');
   });
 
+  it('shows push configurations that become due together as one job, and a retry attempts all of them', async () => {
+    const ids = await Promise.all(Array.from({ length: 5 }, () => send('echo', { url: sink.url })));
+    const settled = (state: string, of: readonly string[]) =>
+      eventually(
+        async () => (await Promise.all(of.map(deliveries))).flat(),
+        (rows) => rows.length === 3 * of.length && rows.every(({ status }) => status === state),
+      );
+    await settled('delivered', ids);
+    await board.turn('sweeps', 'pause'); // a sweep would deliver each configuration by itself
+    let take = (isTaken: boolean): void => void isTaken;
+    // The queue takes the first job only after all deliveries are due.
+    const enqueue = jest
+      .spyOn(gateway.gateway.get(JobProducer), 'tryEnqueue')
+      .mockImplementationOnce(() => new Promise((resolve) => (take = resolve)));
+    sink.script([503], true);
+    const replay = await gateway.call('POST', '/api/webhooks/deliveries/replay', { state: 'delivered' });
+    expect(replay.body).toEqual({ replayed: 15, nextCursor: null });
+    take(false);
+    enqueue.mockRestore();
+    const [job] = await eventually(
+      async () => (await board.jobs(hooks, 'failed')).filter(({ data }) => data.configs?.length === 4),
+      ({ length }) => length === 1,
+    );
+    expect(job.externalUrl).toEqual({ displayText: '4 configurations', href: `${gateway.url}/api/a2a/tasks` });
+    expect(job.failedReason.match(/status_503: delivery [\w-]+, attempt/g)).toHaveLength(4);
+    expect(await board.logs(hooks, job.id)).toEqual(['4 configurations: 0 delivered, 4 of them failed']);
+
+    sink.script([]);
+    expect((await board.press(hooks, job.id, 'retry')).status).toBe(204);
+    await eventually(
+      () => board.logs(hooks, job.id),
+      (lines) => /^4 configurations: \d+ delivered, 0 of them failed$/.test(lines[1] ?? ''),
+    );
+    await settled(
+      'delivered',
+      job.data.configs.map(({ taskId }: { taskId: string }) => taskId),
+    );
+    await board.turn('sweeps', 'resume');
+    await settled('delivered', ids); // a sweep finds the first
+  });
+
   it('shows at most one job of sweeps for a second, which runs those that are due at its time', async () => {
     const done = await eventually(
       async () => (await board.jobs('sweeps', 'completed')).filter(({ name }) => name === 'every 1000 ms'),

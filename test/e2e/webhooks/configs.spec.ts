@@ -360,7 +360,7 @@ describe('push configurations', () => {
     const old = `now() - interval '31 days'`;
     await gateway.sql(`update webhook_deliveries set created_at = ${old} where task_id = $1`, [taskId]);
     await gateway.sql(`update push_configs set created_at = ${old} where task_id = $1`, [taskId]);
-    const { WebhookRetentionSweeper } = await import('../../../src/webhooks/delivery/webhook-retention.sweeper.js');
+    const { WebhookRetentionSweeper } = await import('../../../src/webhooks/retention/webhook-retention.sweeper.js');
     const sweeper = gateway.gateway.get(WebhookRetentionSweeper);
     await sweeper.sweep();
     const left = (table: string) => gateway.sql(`select from ${table} where task_id = $1`, [taskId]);
