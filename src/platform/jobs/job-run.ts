@@ -33,11 +33,24 @@ export const unseenRun: JobRun = {
  * logged again.
  */
 export class AttemptFailed extends Error {
-  /** @param reason progressWrites on the board; it must contain no secrets and no content. */
+  /** @param reason is shown on the board; it must contain no secrets and no content. */
   constructor(reason: string) {
     super(reason);
     this.stack = '';
   }
+}
+
+/** Most failures that the reason of a job with several pieces of work names. */
+const mostNamed = 5;
+
+/**
+ * Ends a job with several pieces of work: throws the error of one that could not be done, else `AttemptFailed` with the
+ * first of the recorded failures.
+ */
+export function requireSuccess(ends: readonly PromiseSettledResult<unknown>[], failures: readonly string[]): void {
+  const refused = ends.find((end) => end.status === 'rejected');
+  if (refused) throw refused.reason;
+  if (failures.length > 0) throw new AttemptFailed(failures.slice(0, mostNamed).join('; '));
 }
 
 /**

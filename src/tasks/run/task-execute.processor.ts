@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { TaskId } from '../../kernel/ids.js';
 import type { JobPayload } from '../../kernel/jobs.js';
 import { HandlesJob, type JobHandler } from '../../platform/jobs/handles-job.decorator.js';
-import { AttemptFailed, type JobFacts, type JobRun } from '../../platform/jobs/job-run.js';
+import { AttemptFailed, requireSuccess, type JobFacts, type JobRun } from '../../platform/jobs/job-run.js';
 import { wordOf } from '../../protocol/a2a/states.js';
 import type { LiveTask } from '../lifecycle/live-task.js';
 import { TaskClaimer } from './task-claimer.js';
@@ -48,15 +48,10 @@ export class TaskExecuteProcessor implements JobHandler<'task.execute'> {
     await progressUntil(settled, job, () => ({ ...facts }));
     job.log(`${facts.tasks} tasks: ${facts.ended} run here, ${facts.failed} of them failed`);
     const ends = await settled;
-    const refused = ends.find((end) => end.status === 'rejected');
-    if (refused) throw refused.reason;
     const failed = ends.flatMap((end) => (end.status === 'fulfilled' && end.value?.flaw ? [nameOf(end.value)] : []));
-    if (failed.length > 0) throw new AttemptFailed(failed.slice(0, mostNamed).join('; '));
+    requireSuccess(ends, failed);
   }
 }
-
-/** Most failed tasks that the reason of a job names. */
-const mostNamed = 5;
 
 function nameOf({ live, flaw }: Begun): string {
   return `task ${live.task.id}: ${flaw}`;

@@ -25,7 +25,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
   private readonly timers = new Map<string, NodeJS.Timeout>();
   private readonly arrivals = new Arrivals<ConfigKey>({
     addOne: (key) => this.enqueue(key),
-    addMany: (keys) => this.producer.tryEnqueue('webhook.deliver', { configs: keys.map((key) => ({ ...key })) }, {}),
+    addMany: (keys) => this.producer.tryEnqueue('webhook.deliver', { configs: [...keys] }, {}),
   });
   private stopping = false;
 

@@ -32,6 +32,11 @@ describe('a job with several configurations', () => {
     expect(again).toEqual([[5_000, 'c1']]);
   });
 
+  it('names at most five failures', async () => {
+    const { handle } = given(async ({ configId }) => ({ delivered: 0, flaw: configId }));
+    await expect(handle(7)).rejects.toThrow(/^c0; c1; c2; c3; c4$/);
+  });
+
   it('fails when one could not be done, after the others', async () => {
     const { handle, lines } = given(async ({ configId }) => {
       if (configId === 'c0') throw new Error('the database is away');

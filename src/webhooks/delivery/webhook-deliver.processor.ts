@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { jobs, type JobPayload } from '../../kernel/jobs.js';
 import { Semaphore } from '../../kernel/semaphore.js';
 import { HandlesJob, type JobHandler } from '../../platform/jobs/handles-job.decorator.js';
-import { AttemptFailed, type JobFacts, type JobRun } from '../../platform/jobs/job-run.js';
+import { AttemptFailed, requireSuccess, type JobFacts, type JobRun } from '../../platform/jobs/job-run.js';
 import type { ConfigKey } from './delivery.store.js';
 import { DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookDeliverer, type Round } from './webhook-deliverer.js';
@@ -12,9 +12,6 @@ const deferredTexts = {
   down: '; the rest waits until the host is up',
   database: '; the rest waits for the database',
 } as const;
-
-/** Most failures that the reason of a job with several configurations names. */
-const mostNamed = 5;
 
 /** Delivers the due deliveries of enqueued configurations; the rows decide whether there are any. */
 @Injectable()
@@ -47,9 +44,7 @@ export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
     const delivered = rounds.reduce((sum, round) => sum + round.delivered, 0);
     const flaws = rounds.flatMap(({ flaw }) => flaw ?? []);
     job.log(`${keys.length} configurations: ${delivered} delivered, ${flaws.length} of them failed`);
-    const refused = ends.find((end) => end.status === 'rejected');
-    if (refused) throw refused.reason;
-    if (flaws.length > 0) throw new AttemptFailed(flaws.slice(0, mostNamed).join('; '));
+    requireSuccess(ends, flaws);
     return { configurations: keys.length, delivered };
   }
 
