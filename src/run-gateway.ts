@@ -4,6 +4,7 @@ import { RialtoError } from './kernel/errors.js';
 import { environmentOfProcess, hideEnvironment } from './platform/config/environment.js';
 import { isAuthConfigured, SettingsError } from './platform/config/settings.js';
 import { versionText } from './platform/telemetry/version.js';
+import { keepOptimisedCode } from './v8-flags.js';
 
 // Writing to a closed terminal fails; the process must still stop all its parts.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
@@ -15,6 +16,8 @@ const secondSignalMs = 1_000;
  * that the chart allows.
  */
 const stopLimitMs = 29_000;
+/** V8 collects the garbage of the start about 8 s after it. */
+const settledMs = 15_000;
 
 async function main(): Promise<void> {
   hideEnvironment();
@@ -44,6 +47,7 @@ async function main(): Promise<void> {
   process.on('SIGINT', stop).on('SIGTERM', stop).on('SIGHUP', stop);
   const gateway = await starting;
   if (since === undefined) announce(gateway);
+  setTimeout(keepOptimisedCode, settledMs).unref();
 }
 
 /** Warning for the log of a pod that never gets ready: the reason must not be only at `/readyz` (AN-43). */

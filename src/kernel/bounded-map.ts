@@ -1,6 +1,7 @@
 /**
  * A map with at most `capacity` entries. `set` makes an entry the newest one; beyond the capacity, the oldest entry is
- * removed and given to `onEvict`.
+ * removed and given to `onEvict`. Up to half of the capacity, an entry keeps its place: nothing is evicted soon, and a
+ * move makes garbage.
  */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   constructor(
@@ -11,7 +12,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
   }
 
   override set(key: Key, value: Value): this {
-    this.delete(key);
+    if (this.size > this.capacity / 2) this.delete(key);
     super.set(key, value);
     if (this.size > this.capacity) this.evictOldest();
     return this;

@@ -31,6 +31,32 @@ describe('a client of the connection pools', () => {
     },
   );
 
+  it('that gets no answer fails its queries, ends its connection, and leaves the pool usable (R1)', async () => {
+    class Impatient extends PoolClient {
+      constructor(config?: pg.ClientConfig) {
+        super(config, 2_000);
+      }
+    }
+    const pool = new pg.Pool({ connectionString: database.url, max: 1, Client: Impatient });
+    pool.on('error', () => undefined);
+    try {
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+      const client = await pool.connect();
+      const ended = new Promise((resolve) => client.once('end', () => resolve('ended')));
+      const slow = client.query('select pg_sleep(30)');
+      const next = client.query('select 1');
+      await expect(slow).rejects.toThrow('Query read timeout');
+      await expect(next).rejects.toThrow('Query read timeout');
+      expect(await ended).toBe('ended');
+      client.release(true);
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+      await expect(pool.query('select pg_sleep(30)')).rejects.toThrow('Query read timeout');
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    } finally {
+      await pool.end();
+    }
+  });
+
   it.each([PoolClient, NamelessClient])('parses long JSON before its caller gets the rows: %p', async (Client) => {
     const types = { getTypeParser: () => readJson };
     const pool = new pg.Pool({ connectionString: database.url, max: 2, Client, types: types });

@@ -119,8 +119,8 @@ export function createDataSource(
     connectTimeoutMS: 5_000,
     applicationName: 'rialto',
     logger: 'debug', // the default logger always prints a failed migration on standard output
-    // The server's timeout ends first. If the client gets no answer by its own timeout, the connection is dead.
-    extra: { keepAlive: true, query_timeout: 17_000, statement_timeout: 15_000, types: { getTypeParser }, Client },
+    // Ends a statement before the client regards its connection as dead.
+    extra: { keepAlive: true, statement_timeout: 15_000, types: { getTypeParser }, Client },
   });
 }
 

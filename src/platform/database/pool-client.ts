@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { breakWhenReady, onServerError } from '../library-internals/pg-connection.js';
+import { systemClock } from '../../kernel/clock.js';
+import { breakConnection, breakWhenReady, onServerError } from '../library-internals/pg-connection.js';
 import { checkConnections } from './connection-check.js';
 import { LongJson, parseLongColumns } from './long-json.js';
 
@@ -8,16 +9,18 @@ const readOnly = '25006';
 
 /**
  * A client of the gateway's pools. It ends when its server refuses a write because it is read-only: the address may now
- * lead to another server, and a pool would keep the connection as long as it lives. A broken connection is reported to
- * the next query. The error event must have a listener: a pool removes its own from a client in use, and an unhandled
- * event would end the process.
+ * lead to another server, and a pool would keep the connection as long as it lives. It also ends when its server
+ * does not answer. A broken connection is reported to the next query. The error event must have a listener: a pool
+ * removes its own from a client in use, and an unhandled event would end the process.
  */
 export class PoolClient extends pg.Client {
-  constructor(config?: pg.ClientConfig) {
+  /** @param silenceMs milliseconds without an answer after which the connection is dead. */
+  constructor(config?: pg.ClientConfig, silenceMs = 17_000) {
     super(config);
     this.on('error', () => undefined);
     const query = this.query.bind(this) as Query;
-    replaceQuery(this, (...args) => withLongColumns(query, args));
+    const silence = new Silence(this, silenceMs);
+    replaceQuery(this, (...args) => answered(query, args, silence));
     onServerError(this, (code) => {
       if (code !== readOnly) return;
       checkConnections();
@@ -28,7 +31,7 @@ export class PoolClient extends pg.Client {
 
 type Query = (...args: unknown[]) => unknown;
 type Rows = pg.QueryResult<Record<string, unknown>>;
-type Callback = (error?: Error, result?: Rows | Rows[]) => void;
+type Callback = (error: Error | undefined, result?: Rows | Rows[]) => void;
 
 /**
  * A client that sends statements without names: behind a pooler each transaction may run in another server process,
@@ -47,30 +50,91 @@ function replaceQuery(client: pg.Client, query: Query): void {
   Object.defineProperty(client, 'query', { value: query, configurable: true });
 }
 
-/** Runs a query, and parses the long JSON in its rows before its caller gets them. */
-function withLongColumns(query: Query, args: unknown[]): unknown {
+/**
+ * Runs a query, and parses the long JSON in its rows before its caller gets them. A query without a callback has one
+ * too, because V8 keeps what the promises of node-postgres refer to until it collects the whole heap.
+ */
+function answered(query: Query, args: unknown[], silence: Silence): unknown {
+  const callback = args.at(-1);
+  if (typeof callback === 'function')
+    return query(...args.slice(0, -1), silence.watch(withLongColumns(callback as Callback)));
+  return new Promise<unknown>((resolve, reject) => {
+    const settle: Callback = (error, result) => (error ? reject(error) : resolve(result));
+    answered(query, [...args, settle], silence);
+  }).catch((error: Error) => {
+    Error.captureStackTrace(error); // of the caller of the query, not of the socket
+    throw error;
+  });
+}
+
+/** Returns a callback that parses the long JSON in the rows before it calls `callback`. */
+function withLongColumns(callback: Callback): Callback {
   const before = LongJson.count;
-  // A query of several statements has several results.
-  const parsed = async (result: Rows | Rows[]): Promise<Rows | Rows[]> => {
-    for (const { rows } of [result].flat()) await parseLongColumns(rows);
-    return result;
+  return (error, result) => {
+    if (!result || LongJson.count === before) return callback(error, result);
+    parseColumns(result).then((done) => callback(undefined, done), callback);
   };
-  if (typeof args.at(-1) !== 'function')
-    return (query(...args) as Promise<Rows | Rows[]>).then((result) =>
-      LongJson.count === before ? result : parsed(result),
-    );
-  const callback = args.at(-1) as Callback;
-  const withCallback: Callback = (error, result) => {
-    if (!result || LongJson.count === before) callback(error, result);
-    else parsed(result).then((done) => callback(undefined, done), callback);
-  };
-  return query(...args.slice(0, -1), withCallback);
+}
+
+/** A query of several statements has several results. */
+async function parseColumns(result: Rows | Rows[]): Promise<Rows | Rows[]> {
+  for (const { rows } of [result].flat()) await parseLongColumns(rows);
+  return result;
 }
 
 function isNamed(query: unknown): query is { name: string } {
   return (
     typeof query === 'object' && query !== null && Object.getPrototypeOf(query) === Object.prototype && 'name' in query
   );
+}
+
+interface Waiting {
+  readonly since: number;
+  readonly fail: (error: Error) => void;
+}
+
+/**
+ * Ends a connection when a query gets no answer for a time. `query_timeout` of node-postgres starts a timer for each
+ * query, and V8 keeps what such a timer refers to, the values and rows of the query, until it collects the whole heap.
+ */
+class Silence {
+  private readonly waiting: Waiting[] = [];
+  private timer?: NodeJS.Timeout;
+
+  /** @param limitMs milliseconds without an answer. */
+  constructor(
+    private readonly client: pg.Client,
+    private readonly limitMs: number,
+  ) {}
+
+  /** Returns the callback for a query that is sent now. `callback` gets the answer, or an error after the limit. */
+  watch(callback: Callback): Callback {
+    const query: Waiting = { since: systemClock.elapsed(), fail: callback };
+    this.waiting.push(query);
+    this.timer ??= this.checkIn(this.limitMs);
+    return (error, result) => {
+      const index = this.waiting.indexOf(query);
+      if (index === -1) return; // has failed already
+      this.waiting.splice(index, 1);
+      callback(error, result);
+    };
+  }
+
+  private checkIn(ms: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.timer = undefined;
+      this.check();
+    }, ms).unref();
+  }
+
+  private check(): void {
+    const [oldest] = this.waiting;
+    if (!oldest) return;
+    const leftMs = oldest.since + this.limitMs - systemClock.elapsed();
+    if (leftMs > 0) return void (this.timer = this.checkIn(leftMs));
+    for (const { fail } of this.waiting.splice(0)) fail(new Error('Query read timeout'));
+    breakConnection(this.client);
+  }
 }
 
 const probe = { name: 'rialto_probe', text: 'select pg_backend_pid() as pid' };

@@ -115,7 +115,6 @@ function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
     max: queuePoolSize,
     keepAlive: true,
     connectionTimeoutMillis: 5_000,
-    query_timeout: 20_000, // gives up a connection that does not answer
     options: '-c search_path=bullmq',
     application_name: 'rialto:queue',
   });

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { BoundedMap } from '../../kernel/bounded-map.js';
 import type { Principal } from '../../kernel/call-context.js';
 import type { PolicyDecision } from '../cedar/cedar.js';
 import { includes } from '../cedar/context-reads.js';
@@ -46,31 +47,23 @@ export function decisionKey(set: PolicySet, call: PolicyCall): string | undefine
  * are never used again.
  */
 export class DecisionCache {
-  private readonly entries = new Map<string, PolicyDecision>();
+  private readonly entries: BoundedMap<string, PolicyDecision>;
 
-  constructor(private readonly maxEntries = 10_000) {}
+  constructor(maxEntries = 10_000) {
+    this.entries = new BoundedMap(maxEntries);
+  }
 
   get size(): number {
     return this.entries.size;
   }
 
   get(key: string): PolicyDecision | undefined {
-    const decision = this.entries.get(key);
-    if (decision) {
-      this.entries.delete(key);
-      this.entries.set(key, decision);
-    }
-    return decision;
+    return this.entries.use(key);
   }
 
   /** Stores a decision, unless it has errors. */
   set(key: string, decision: PolicyDecision): void {
-    if (decision.errors.length > 0) return;
-    this.entries.delete(key);
-    this.entries.set(key, decision);
-    if (this.entries.size <= this.maxEntries) return;
-    const [oldest] = this.entries.keys();
-    if (oldest !== undefined) this.entries.delete(oldest);
+    if (decision.errors.length === 0) this.entries.set(key, decision);
   }
 
   /** Removes all decisions, e.g. when notices may have been missed. */
