@@ -164,7 +164,7 @@ export class CardDoor {
   private async agentKeys(cardRequest: CardRequest): Promise<void> {
     const agent = await this.published.resolve(cardRequest.name, cardRequest.reader);
     if (!agent) return notFound();
-    const body = Buffer.from(JSON.stringify({ keys: agent.keys }));
+    const body = JSON.stringify({ keys: agent.keys });
     send(cardRequest, { body, etag: etagOf(body) }, 'public, no-cache');
   }
 
@@ -182,7 +182,7 @@ export class CardDoor {
 }
 
 function sendKeys(cardRequest: CardRequest, keys: readonly PublicJwk[]): void {
-  const body = Buffer.from(JSON.stringify({ keys }));
+  const body = JSON.stringify({ keys });
   send(cardRequest, { body, etag: etagOf(body) }, keysCache);
 }
 

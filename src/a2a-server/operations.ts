@@ -149,7 +149,7 @@ export class Operations {
     if (ctx.org.id !== agent.org.id)
       throw new RialtoError('denied', { message: 'agents are called with a credential of their own org' });
     const { body } = await this.published.cardFor(agent, { variant: 'extended', version });
-    return parseExact(body.toString('utf8')) as JsonObject;
+    return parseExact(body) as JsonObject;
   }
 }
 

@@ -2,6 +2,7 @@ import { refusalHeaders } from '../platform/http/limit-headers.js';
 import { Inject, Injectable } from '@nestjs/common';
 import { AnswerBudget } from '../platform/http/shares/answer-budget.js';
 import type { DoorResponse } from '../platform/http/http.types.js';
+import { endWithText } from '../platform/http/text-answer.js';
 import { EventStream } from '../platform/http/streams/event-stream.js';
 import { SseStreams } from '../platform/http/streams/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
@@ -22,11 +23,7 @@ export function sendJson(
 }
 
 function sendText(response: DoorResponse, status: number, text: string, contentType: string): void {
-  const bytes = Buffer.byteLength(text);
-  response
-    .writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store', 'Content-Length': bytes })
-    // One byte for each character means ASCII, which Node writes faster as latin1.
-    .end(text, bytes === text.length ? 'latin1' : 'utf8');
+  endWithText(response, status, { 'Content-Type': contentType, 'Cache-Control': 'no-store' }, text);
 }
 
 /** Sends an error as the only event of a stream, for a client that reads only streams. */

@@ -42,7 +42,7 @@ export class PublishedService {
     probe: (handle) => this.loader.ownerOf(handle),
     load: (_handle, text) => Promise.resolve(JSON.parse(text) as OrgRef | null),
   });
-  private readonly indexes = new WeakMap<PublishedSnapshot, Buffer>();
+  private readonly indexes = new WeakMap<PublishedSnapshot, string>();
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
@@ -172,7 +172,7 @@ export class PublishedService {
    * Returns the index of the enabled agents of an org (`default` when none is given), in the format of Reyn (RY-07).
    * The bytes are cached.
    */
-  async index(org?: OrgRef): Promise<Buffer> {
+  async index(org?: OrgRef): Promise<string> {
     const home = org ?? (await this.orgs.find(defaultOrg));
     const snapshot = home && (await this.snapshot(home.id));
     if (!snapshot) return this.cards.index([]);

@@ -57,7 +57,7 @@ export class ResourceMetadataDoor {
         if (request.method === 'OPTIONS') response.writeHead(204, preflight).end();
         else if (this.servers.length === 0) sendProblem(request, response, 'not_found');
         else {
-          const body = Buffer.from(JSON.stringify(this.document()));
+          const body = JSON.stringify(this.document());
           sendValidated(
             request,
             response,

@@ -1,20 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { DoorRequest, DoorResponse } from './http.types.js';
+import { endWithText } from './text-answer.js';
 
-/** Bytes with their validators (RFC 9110 section 8.8). */
+/** JSON text with its validators (RFC 9110 section 8.8). */
 export interface ValidatedBody {
-  readonly body: Buffer;
+  readonly body: string;
   readonly etag: string;
   readonly lastModified?: Date;
 }
 
-/** Makes a strong entity tag of the bytes (RFC 9110 section 8.8.3). */
-export function etagOf(body: Buffer): string {
+/** Makes a strong entity tag of a text in UTF-8 (RFC 9110 section 8.8.3). */
+export function etagOf(body: string): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
 }
 
 /**
- * Sends bytes, or 304 when the caller already has them (RFC 9110 section 13). A HEAD request gets only the headers.
+ * Sends the text, or 304 when the caller already has them (RFC 9110 section 13). A HEAD request gets only the headers.
  */
 export function sendValidated(
   request: DoorRequest,
@@ -25,8 +26,8 @@ export function sendValidated(
   const modified = lastModified?.toUTCString();
   const all = { ...headers, ETag: etag, ...(modified !== undefined && { 'Last-Modified': modified }) };
   if (isKnown(request, etag, modified)) return void response.writeHead(304, all).end();
-  response.writeHead(200, { ...all, 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': body.length });
-  response.end(request.method === 'HEAD' ? undefined : body);
+  const isHead = request.method === 'HEAD';
+  endWithText(response, 200, { ...all, 'Content-Type': 'application/json; charset=utf-8' }, body, isHead);
 }
 
 /**

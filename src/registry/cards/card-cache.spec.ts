@@ -1,6 +1,6 @@
 import { CardCache } from './card-cache.js';
 
-const card = (bytes: number) => ({ body: Buffer.alloc(bytes), etag: '"x"', lastModified: new Date(0) });
+const card = (bytes: number) => ({ body: 'x'.repeat(bytes), etag: '"x"', lastModified: new Date(0) });
 
 describe('the cache of cards', () => {
   it('drops the least recently used cards when the total size is too large', () => {

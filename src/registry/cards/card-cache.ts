@@ -1,6 +1,6 @@
 import type { ValidatedBody } from '../../platform/http/validated-answer.js';
 
-/** A card as bytes ready to send, built once and sent many times. */
+/** A card as text ready to send, built once and sent many times. */
 export type BuiltCard = Required<ValidatedBody>;
 
 const overhead = 500;
@@ -44,5 +44,5 @@ export class CardCache {
 }
 
 function sizeOf({ body }: BuiltCard): number {
-  return body.length + overhead;
+  return Buffer.byteLength(body) + overhead;
 }

@@ -162,12 +162,12 @@ export class PublishedCards {
   }
 
   /** Returns the index: a list of agents with their URLs (RY-07). */
-  index(agents: readonly PublishedAgent[]): Buffer {
+  index(agents: readonly PublishedAgent[]): string {
     const entries = agents.map((agent) => {
       const { card, jsonRpc } = this.urlsOf(agent);
       return { name: agent.name, role: agent.description, agentCardUrl: card, endpoint: jsonRpc };
     });
-    return Buffer.from(JSON.stringify({ agents: entries, protocolVersion: '1.0' }));
+    return JSON.stringify({ agents: entries, protocolVersion: '1.0' });
   }
 
   private urlOf(name: string, org: OrgRef): string {
@@ -237,7 +237,7 @@ export class PublishedCards {
 
   private async build(key: string, form: CardForm, wanted: Wanted, signer: Signer): Promise<BuiltCard> {
     const card = encodeCard(publishedCard(wanted.facts(), wanted.variant), form);
-    const body = Buffer.from(JSON.stringify(await this.signer.sign(card, form, signer)));
+    const body = JSON.stringify(await this.signer.sign(card, form, signer));
     const built = { body, etag: etagOf(body), lastModified: wanted.lastModified ?? new Date(systemClock.now()) };
     this.cache.set(key, built);
     return built;
