@@ -1,5 +1,7 @@
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import type { JsonObject } from '../../kernel/json.js';
 import { E2eeError } from '../../protocol/e2ee/errors.js';
+import { remoteDetailsOf } from '../transports/wire-error.js';
 
 /** Codes that a call of the client can fail with; the codes from `remote_…` on are the codes of the gateway itself. */
 export type A2AClientErrorCode =
@@ -28,6 +30,12 @@ export interface A2AClientErrorDetails {
   readonly httpStatus?: number;
   /** JSON-RPC code of the remote agent, e.g. -32001. */
   readonly remoteCode?: number;
+  /**
+   * Details that the remote agent sent with its error: google.rpc messages in JSON (v1.0 section 9.5). An agent of
+   * Rialto sends an ErrorInfo whose `reason` is the error code in capitals, such as `APPROVAL_REQUIRED` with
+   * `metadata.approvalUrl`.
+   */
+  readonly remoteDetails?: readonly JsonObject[];
   readonly cause?: unknown;
 }
 
@@ -38,6 +46,7 @@ export class A2AClientError extends Error {
   readonly contextId?: string;
   readonly httpStatus?: number;
   readonly remoteCode?: number;
+  readonly remoteDetails: readonly JsonObject[];
 
   constructor(code: A2AClientErrorCode, message: string, details: A2AClientErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -47,6 +56,7 @@ export class A2AClientError extends Error {
     this.contextId = details.contextId;
     this.httpStatus = details.httpStatus;
     this.remoteCode = details.remoteCode;
+    this.remoteDetails = details.remoteDetails ?? [];
   }
 }
 
@@ -77,6 +87,7 @@ export function asClientError(thrown: unknown, taskId?: string): A2AClientError 
     taskId: taskId ?? (typeof error.data?.taskId === 'string' ? error.data.taskId : undefined),
     httpStatus: typeof httpStatus === 'number' ? httpStatus : undefined,
     remoteCode: typeof remoteCode === 'number' ? remoteCode : undefined,
+    remoteDetails: remoteDetailsOf(error),
     cause: thrown,
   });
 }

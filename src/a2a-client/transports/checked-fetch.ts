@@ -7,7 +7,7 @@ import type { Endpoint } from './endpoint-choice.js';
 import { carry } from './carried.js';
 import { checkedEvents, eventStream, type StreamLimits } from './checked-events.js';
 import { completed, faultOfReply, withKnownParts } from './reply-shape.js';
-import { faultFacts, notA2a, refused, restFault, type RemoteFault } from './wire-error.js';
+import { faultFacts, notA2a, refused, restDetails, restFault, type RemoteFault } from './wire-error.js';
 import { ByteCollector } from '../../platform/byte-collector.js';
 import { parseLongJson, stringifyShielded } from '../../platform/turns.js';
 
@@ -88,7 +88,11 @@ async function httpFailure(response: Response, { endpoint, maxReplyBytes }: Wire
   const fault = json.ok ? faultOf(json.value, endpoint) : undefined;
   if (fault && endpoint.binding !== 'JSONRPC') return refused(fault, facts);
   const message = `the remote agent answered HTTP ${status}`;
-  return new RialtoError('remote_transport', { message, data: { ...facts, ...(fault && faultFacts(fault)) } });
+  return new RialtoError('remote_transport', {
+    message,
+    data: { ...facts, ...(fault && faultFacts(fault)) },
+    cause: fault ?? { data: restDetails(json.ok ? json.value : undefined) },
+  });
 }
 
 function faultOf(body: Json, { binding }: Endpoint): RemoteFault | undefined {

@@ -1,9 +1,12 @@
-import { isGrpcError } from '@a2a-js/sdk/errors/grpc';
+import { decodeErrorInfo, decodeStatus, isGrpcError } from '@a2a-js/sdk/errors/grpc';
 import { status } from '@grpc/grpc-js';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import type { JsonObject } from '../../kernel/json.js';
 import { refusedAddress } from './grpc-resolver.js';
 import { refusedAnswer } from './grpc-interceptor.js';
 import { codeOfReason, notA2a, refused } from './wire-error.js';
+
+const errorInfoUrl = 'type.googleapis.com/google.rpc.ErrorInfo';
 
 const meanings: Partial<Record<status, ErrorCode>> = {
   [status.CANCELLED]: 'remote_transport',
@@ -32,11 +35,24 @@ export function grpcMeaning(error: unknown): RialtoError {
   if (flaw !== undefined) return notA2a(flaw, error);
   if (message.includes(refusedAddress)) return new RialtoError('url_not_allowed', { cause: error });
   const remoteCode = codeOfReason(error.reason);
-  if (remoteCode !== undefined) return refused({ code: remoteCode, message }, { grpcStatus: code });
+  const data = detailsIn(error.statusDetailsBin);
+  if (remoteCode !== undefined) return refused({ code: remoteCode, message, data }, { grpcStatus: code });
   const meaning = meanings[code as status];
-  if (meaning === undefined) return refused({ message }, { grpcStatus: code });
+  if (meaning === undefined) return refused({ message, data }, { grpcStatus: code });
   const httpStatus = httpStatuses[code as status];
   return new RialtoError(meaning, { data: { grpcStatus: code, ...(httpStatus && { httpStatus }) }, cause: error });
+}
+
+/** Returns the ErrorInfo details of a failed call; none when they cannot be read. */
+function detailsIn(status: Buffer | undefined): JsonObject[] {
+  if (!status) return [];
+  try {
+    return decodeStatus(status)
+      .details.filter(({ typeUrl }) => typeUrl === errorInfoUrl)
+      .map(({ value }) => ({ '@type': errorInfoUrl, ...decodeErrorInfo(value) }));
+  } catch {
+    return [];
+  }
 }
 
 /** Returns true when the agent refused the call because its connection is out of memory (ENHANCE_YOUR_CALM). */

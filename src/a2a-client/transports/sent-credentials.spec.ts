@@ -11,8 +11,10 @@ describe('a credential in the answer of an agent', () => {
     const {
       code,
       message,
+      cause,
       data: cleaned,
-    } = errorWithout(new RialtoError('remote_error', { message: form, data }), sent);
+    } = errorWithout(new RialtoError('remote_error', { message: form, data, cause: { data: [{ got: form }] } }), sent);
+    expect(cause).toEqual({ data: [{ got: '[redacted]' }] });
     expect([code, message]).toEqual(['remote_error', '[redacted]']);
     expect(cleaned).toEqual({
       remoteCode: -32_000,

@@ -18,6 +18,8 @@ const codesByReason: Readonly<Record<string, number>> = {
 export interface RemoteFault {
   readonly code?: number;
   readonly message: string;
+  /** Details of the error, as JSON-RPC and HTTP+JSON send them: in A2A 1.0 a list of google.rpc messages. */
+  readonly data?: Json;
 }
 
 /** Returns the code of an A2A reason; undefined for any other reason. */
@@ -35,7 +37,17 @@ export function refused(fault: RemoteFault, facts: Record<string, unknown> = {})
   return new RialtoError('remote_error', {
     message: storableText(fault.message),
     data: { ...facts, ...faultFacts(fault) },
+    cause: fault,
   });
+}
+
+/**
+ * Returns the details of an error that a remote agent reported (v1.0 section 9.5); none for any other error. They are
+ * for callers of the client only: the gateway passes on no text of a remote agent but its message.
+ */
+export function remoteDetailsOf({ cause }: RialtoError): JsonObject[] {
+  const { data } = (cause ?? {}) as { data?: unknown };
+  return Array.isArray(data) ? data.filter(isJsonObject) : [];
 }
 
 /** Builds the error for an answer that is not A2A (RE-29); the reason never quotes the answer. */
@@ -53,8 +65,14 @@ export function restFault(body: Json | undefined): RemoteFault | undefined {
   if (!isJsonObject(body)) return undefined;
   const status = isJsonObject(body.error) ? body.error : body;
   const message = typeof status.message === 'string' ? status.message : '';
-  if (typeof status.code === 'number' && status.code < 0) return { code: status.code, message };
-  const details: JsonObject[] = Array.isArray(status.details) ? status.details.filter(isJsonObject) : [];
-  const code = details.map(({ reason }) => codeOfReason(reason)).find((known) => known !== undefined);
-  return code === undefined ? undefined : { code, message };
+  if (typeof status.code === 'number' && status.code < 0) return { code: status.code, message, data: status.data };
+  const data = restDetails(body);
+  const code = data.map(({ reason }) => codeOfReason(reason)).find((known) => known !== undefined);
+  return code === undefined ? undefined : { code, message, data };
+}
+
+/** Returns the google.rpc details in the body of an HTTP+JSON answer, also those with reasons of the agent itself. */
+export function restDetails(body: Json | undefined): JsonObject[] {
+  const details = isJsonObject(body) && isJsonObject(body.error) ? body.error.details : undefined;
+  return Array.isArray(details) ? details.filter(isJsonObject) : [];
 }

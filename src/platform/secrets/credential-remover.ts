@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { someInside } from '../../kernel/json.js';
+import { isJsonObject, someInside } from '../../kernel/json.js';
 import { formsOf, instead, leastLength, withoutForms } from './secret-forms.js';
 
 /** Deeper nesting is hostile: searching it would need more stack than is available. */
@@ -72,9 +72,13 @@ export class CredentialRemover {
     });
   }
 
-  /** Cleans an error of a library in place, with its fields: a copy would lose its class, which has a meaning. */
+  /**
+   * Cleans an error of a library in place, with its fields: a copy would lose its class, which has a meaning. Returns
+   * a clean copy of plain facts.
+   */
   thrown(error: unknown): unknown {
-    if (!(error instanceof Error) || this.isEmpty) return error;
+    if (this.isEmpty) return error;
+    if (!(error instanceof Error)) return isJsonObject(error) ? this.clean(error) : error;
     for (const name of ['message', 'stack', ...Object.keys(error)] as (keyof Error)[]) {
       const clean = this.clean(error[name]);
       if (clean !== error[name]) Object.defineProperty(error, name, { value: clean });

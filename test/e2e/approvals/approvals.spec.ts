@@ -1,5 +1,7 @@
 import { removePolicies } from '../../support/checks/policies.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
+import { closeOpened } from '../../support/clients/bridge.js';
+import { clientOf, failure } from '../../support/clients/rialto-client.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
@@ -26,7 +28,7 @@ describe('approvals of acts', () => {
     fay = await signToken({ sub: 'fay' });
   });
   beforeEach(() => void (upstream.calls.length = 0));
-  afterEach(() => removePolicies(gateway));
+  afterEach(() => Promise.all([removePolicies(gateway), closeOpened()]));
   afterAll(async () => {
     await gateway.close();
     await upstream.close();
@@ -256,6 +258,15 @@ describe('approvals of acts', () => {
       expect.stringContaining('/approvals/'),
       expect.stringContaining('/approvals/'),
     ]);
+    const client = clientOf({ url: `${gateway.url}/a2a/agents/echo` }, { apiKey: bob });
+    const refusal = await failure(client.send('deploy'));
+    expect(refusal).toMatchObject({ code: 'remote_error', message: expect.stringContaining('/approvals/') });
+    expect(refusal.remoteDetails).toContainEqual(
+      expect.objectContaining({
+        reason: 'APPROVAL_REQUIRED',
+        metadata: expect.objectContaining({ approvalUrl: expect.stringContaining(`${gateway.url}/approvals/`) }),
+      }),
+    );
     expect((await gateway.sql('select count(*)::int as n from a2a_tasks'))[0].n).toBe(0);
     const rest = await gateway.call('POST', '/a2a/agents/echo/message:send', { message: userMessage('deploy') }, bob);
     expect(rest.status).toBe(409);
