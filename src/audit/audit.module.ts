@@ -18,6 +18,7 @@ import { AuditExportService } from './export/audit-export.service.js';
 import { AuditExportStore } from './export/audit-export.store.js';
 import { AnchorLag } from './anchors/anchor-lag.js';
 import { ErasureService } from './personal/erasure.service.js';
+import { OpenedEvents } from './personal/opened-events.js';
 import { PersonalReader } from './personal/personal-reader.js';
 import { SubjectKeyStore } from './personal/subject-key.store.js';
 import { SubjectKeys } from './personal/subject-keys.js';
@@ -32,7 +33,7 @@ import { AuditTimestampStore } from './timestamps/audit-timestamp.store.js';
     AuditPendingStore,
     AnchorLag,
     AuditVerificationService,
-    AuditEventStore,
+    { provide: AuditEventStore, useClass: OpenedEvents },
     AuditCheckpointStore,
     AuditAnchorStore,
     AuditTimestampStore,

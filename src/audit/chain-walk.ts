@@ -41,7 +41,10 @@ export class ChainWalk {
   private confirmedTo: number;
   private place;
   private unknown?: string;
-  /** Keys that are missing, each with the first event that it sealed facts of, in the order of these events. */
+  /**
+   * Keys that are missing or do not open their facts, each with the first event that it sealed facts of, in the order
+   * of these events.
+   */
   private readonly lost = new Map<string, number>();
 
   constructor(
@@ -113,7 +116,9 @@ export class ChainWalk {
     if (this.lost.size === 0) return undefined;
     const erased = new Set(await this.events.erasedKeys(this.org, [...this.lost.keys()]));
     const first = [...this.lost].find(([key]) => !erased.has(key));
-    return first && `the key of personal facts of event ${first[1]} is missing, and no event records its erasure`;
+    return (
+      first && `the key of personal facts of event ${first[1]} is missing or changed, and no event records its erasure`
+    );
   }
 
   /**

@@ -209,11 +209,15 @@ describe('the erasure of personal facts in the audit', () => {
     expect(await inspect(await exported())).toEqual({ verdict: 'intact', brokenAt: null });
   });
 
-  it('RE-86 a key that was exchanged in the database opens nothing, and nothing fails', async () => {
+  it('RE-86 a key that was exchanged in the database opens nothing, and is noticed', async () => {
     await tampered(
       gateway,
       [`update audit_subject_keys set sealed = (select sealed from audit_subject_keys order by id limit 1)`],
       async () => {
+        expect(await verify()).toMatchObject({
+          verdict: 'unverifiable',
+          reason: expect.stringContaining('is missing or changed'),
+        });
         const items = await events();
         expect(items.some(({ personal }: any) => personal && !personal.erased && personal.opened.length === 0)).toBe(
           true,
@@ -228,7 +232,8 @@ describe('the erasure of personal facts in the audit', () => {
     const lines = await exported();
     const line = lines.find(({ data }) => data.opened?.some(({ facts }: any) => facts.principal?.id === 'mia'));
     const { sequence, opened } = line.data;
-    const reason = `the key of personal facts of event ${sequence} is missing, and no event records its erasure`;
+    const what = `the key of personal facts of event ${sequence}`;
+    const reason = `${what} is missing or changed, and no event records its erasure`;
     const [{ key }] = opened;
     await tampered(gateway, [`delete from audit_subject_keys where id = '${key}'`], async () => {
       expect(await verify()).toMatchObject({ valid: false, verdict: 'unverifiable', brokenAt: null, reason });

@@ -1,8 +1,8 @@
 import { encodeGrpcStatusDetails, fromGrpcError } from '@a2a-js/sdk/errors/grpc';
 import { Metadata, status } from '@grpc/grpc-js';
-import { asClientError } from '../client/client-errors.js';
-import { grpcMeaning } from './grpc-error.js';
-import { refused, restDetails, restFault } from './wire-error.js';
+import { asClientError } from '../../src/a2a-client/client/client-errors.js';
+import { grpcMeaning } from '../../src/a2a-client/transports/grpc-error.js';
+import { refused, restDetails, restFault } from '../../src/a2a-client/transports/wire-error.js';
 
 const info = {
   '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
