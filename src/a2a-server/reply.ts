@@ -28,9 +28,8 @@ function sendText(response: DoorResponse, status: number, text: string, contentT
 
 /** Sends an error as the only event of a stream, for a client that reads only streams. */
 export function sendErrorEvent(response: DoorResponse, body: unknown): void {
-  response
-    .writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
-    .end(formatEvent({ event: 'error', data: JSON.stringify(body) }));
+  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' };
+  endWithText(response, 200, headers, formatEvent({ event: 'error', data: JSON.stringify(body) }));
 }
 
 /** Sets the headers of an error; they do not depend on its body. */
@@ -113,15 +112,15 @@ export class Replies {
       }
       const first = await opening;
       if (response.writableEnded || response.destroyed) return;
-      if (!response.headersSent) stream.writeHead();
+      if (!stream.headersSent) stream.writeHead();
       if (!first.done && !(await send(first.value))) return;
       for await (const event of events) if (!(await send(event))) return;
     } catch (error) {
-      if (!response.headersSent) throw error;
+      if (!stream.headersSent) throw error;
       stream.write(formatEvent({ event: 'error', data: JSON.stringify(framing.error(error)) }));
     } finally {
       await events.return();
-      if (response.headersSent) stream.end();
+      if (stream.headersSent) stream.end();
     }
   }
 }

@@ -103,7 +103,7 @@ export class RunDoor {
       stream.end(formatEvent({ event: 'end', data: '{}' }));
     } finally {
       await events.return();
-      if (response.headersSent) stream.end();
+      if (stream.headersSent) stream.end();
     }
   }
 

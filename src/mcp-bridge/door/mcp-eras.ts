@@ -11,6 +11,7 @@ import { LegacySessions } from './legacy-sessions.js';
 import { LegacyMcp } from './mcp-legacy.js';
 import { McpModern } from './mcp-modern.js';
 import { parseLongJson } from '../../platform/turns.js';
+import { endWithText } from '../../platform/http/text-answer.js';
 
 /** Serves each request in the era of the protocol that its client speaks. */
 @Injectable()
@@ -50,12 +51,6 @@ export class McpEras {
 
 /** Ends a request with a JSON-RPC error. */
 export function sendError(response: DoorResponse, status: number, body: unknown): void {
-  const text = JSON.stringify(body);
-  response
-    .writeHead(status, {
-      'Content-Type': 'application/json',
-      'Cache-Control': 'no-store',
-      'Content-Length': Buffer.byteLength(text),
-    })
-    .end(text);
+  const headers = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
+  endWithText(response, status, headers, JSON.stringify(body));
 }

@@ -1,5 +1,6 @@
 import { EventStream } from '../../platform/http/streams/event-stream.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
+import { endWithText } from '../../platform/http/text-answer.js';
 import { formatEvent } from '../../protocol/sse.js';
 import { unreadAnswers } from './unread-answers.js';
 
@@ -85,14 +86,8 @@ export class McpReply {
     if (this.stream || (status === 200 && !prefersJson(this.request))) {
       this.openedStream().end(frameOf(text));
     } else {
-      this.response
-        .writeHead(status, {
-          ...headers,
-          'Content-Type': 'application/json',
-          ...(status === 503 && { 'Retry-After': '5' }),
-          'Content-Length': Buffer.byteLength(text),
-        })
-        .end(text);
+      const retry = status === 503 && { 'Retry-After': '5' };
+      endWithText(this.response, status, { ...headers, 'Content-Type': 'application/json', ...retry }, text);
     }
     unreadAnswers.watchAnswer(this.response);
   }

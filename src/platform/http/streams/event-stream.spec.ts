@@ -48,6 +48,16 @@ describe('the body of an event stream', () => {
     await connection.finish();
   });
 
+  it('is sent in one piece with the headers when it ends in its first turn', async () => {
+    const { body, chunks, headers } = await answer((stream) => {
+      stream.write('data: ä\n\n');
+      stream.end('data: 2\n\n');
+      expect(stream.headersSent).toBe(true);
+    });
+    expect([body, chunks, headers['content-length']]).toEqual(['data: ä\n\ndata: 2\n\n', undefined, '19']);
+    expect((await connection.exchange({ path: '/other' })).body).toBe('next');
+  });
+
   it('is empty when nothing was written, and accepts nothing after its end', async () => {
     const { body, headers } = await answer((stream) => {
       stream.end();

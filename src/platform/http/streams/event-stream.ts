@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { endWithText } from '../text-answer.js';
 import type { HeldResponse } from './sse-streams.js';
 
 /** How long a reader may read nothing before its connection is closed, in milliseconds. */
@@ -17,11 +18,14 @@ const sseHeaders = {
 
 /**
  * The body of a `text/event-stream` answer. Frames written in one turn of the event loop are sent as one chunk, the
- * last ones together with the end. They are gathered here and not by `response.cork()`: on Node 22 and 24, `end()` on
- * a corked response sends the last chunk of the chunked coding (RFC 9112 section 7.1) before the corked data.
+ * last ones together with the end; a body that ends in its first turn is sent in one piece with the headers. Frames are
+ * gathered here and not by `response.cork()`: on Node 22 and 24, `end()` on a corked response sends the last chunk of
+ * the chunked coding (RFC 9112 section 7.1) before the corked data.
  */
 export class EventStream extends EventEmitter implements HeldResponse {
   private gathered = '';
+  /** Headers that are not sent yet. */
+  private head?: Readonly<Record<string, string>>;
   private isScheduled = false;
   private isBehind = false;
 
@@ -33,7 +37,7 @@ export class EventStream extends EventEmitter implements HeldResponse {
   }
 
   get headersSent(): boolean {
-    return this.response.headersSent;
+    return this.head !== undefined || this.response.headersSent;
   }
 
   get writableEnded(): boolean {
@@ -50,11 +54,12 @@ export class EventStream extends EventEmitter implements HeldResponse {
 
   /** Prepares status 200 and the headers; they are sent with the first frame, or with `flushHeaders`. */
   writeHead(headers: Readonly<Record<string, string>> = sseHeaders): void {
-    this.response.writeHead(200, headers);
+    this.head = headers;
   }
 
   /** Sends the headers without waiting for the first frame. */
   flushHeaders(): void {
+    this.takeHead();
     this.response.flushHeaders();
   }
 
@@ -84,7 +89,8 @@ export class EventStream extends EventEmitter implements HeldResponse {
     this.gathered = '';
     if (this.isOver) return;
     if (!this.headersSent) this.writeHead();
-    if (last === '') this.response.end();
+    if (this.head) endWithText(this.response, 200, this.head, last);
+    else if (last === '') this.response.end();
     else this.response.end(last);
   }
 
@@ -108,10 +114,17 @@ export class EventStream extends EventEmitter implements HeldResponse {
     });
   }
 
+  private takeHead(): void {
+    if (this.head) this.response.writeHead(200, this.head);
+    this.head = undefined;
+  }
+
   private flush(): void {
     const text = this.gathered;
     this.gathered = '';
-    if (text === '' || this.isOver || this.response.write(text) || this.isBehind) return;
+    if (text === '' || this.isOver) return;
+    this.takeHead();
+    if (this.response.write(text) || this.isBehind) return;
     this.isBehind = true;
     this.response.once('drain', () => (this.isBehind = false));
   }
