@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import { Readable } from 'node:stream';
+import { BoundedMap } from '../../../kernel/bounded-map.js';
 import { RialtoError } from '../../../kernel/errors.js';
 import { ByteCollector } from '../../byte-collector.js';
 import { parseUrl } from './address.js';
@@ -26,6 +27,7 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as 
 type Method = (typeof methods)[number];
 
 const maxOrigins = 512;
+const maxAllowed = 1_000;
 
 function methodOf(request: SafeRequest): Method {
   const method = methods.find((known) => known === request.method);
@@ -82,13 +84,17 @@ async function beginningOf(
  */
 export class SafeFetch {
   private readonly origins = new Map<string, OriginConnections>();
+  /** URLs that `checkUrl` allowed: each call of a tool checks the same one again. */
+  private readonly allowed = new BoundedMap<string, true>(maxAllowed);
   private closed = false;
 
   constructor(private readonly policy: OutboundPolicy) {}
 
   /** Throws `url_not_allowed` when the URL itself shows that it may not be called. */
   checkUrl(url: string): void {
+    if (this.allowed.get(url)) return;
     requireAllowed(httpOf(url), this.policy);
+    this.allowed.set(url, true);
   }
 
   /** Sends a request and reads the whole answer, with any status. */
