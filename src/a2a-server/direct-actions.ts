@@ -9,6 +9,7 @@ import { matches } from '../protocol/name-pattern.js';
 import { isJsonObject } from '../kernel/json.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { messageSubmission } from '../tasks/task-verbs.js';
+import { identityOf } from '../upstreams/calls/upstream-acts.js';
 import type { UpstreamTool } from '../upstreams/registered-server.types.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.js';
 import { UpstreamsService } from '../upstreams/upstreams.service.js';
@@ -54,6 +55,7 @@ export class DirectActions {
     const message = messageOf(agent, target, input);
     const act = {
       ...messageSubmission(ctx, agent, message, { action: name, input }),
+      ...(call && { behind: () => Promise.resolve(identityOf(call.target.server)) }),
       ...(call && { workNeeds: () => this.calls.approvalFor(ctx, call) }),
     };
     return this.verbs.around(act, async (within) => {

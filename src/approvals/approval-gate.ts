@@ -40,7 +40,7 @@ export class ApprovalGate {
     const covered = coveredBy(act.within?.decision, decision, needs);
     if (covered) return covered;
     await act.check?.();
-    const digest = digestOf(act, decision.version, needs);
+    const digest = digestOf(act, decision.version, needs, await act.behind?.());
     const used = await this.store.use(act.ctx.org.id, digest, act.id, act.attemptKey);
     if (used) return approved(decision, used);
     if (await this.repeatsRunning(act, digest)) return repeated(decision);

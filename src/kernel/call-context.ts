@@ -95,7 +95,7 @@ export interface CallContext {
   readonly peer?: Peer;
   /**
    * `_meta` of the MCP client's request, for the server that finally serves it. It plays no part in decisions or
-   * records.
+   * records, so a call that a person approved is sent without it.
    */
   readonly meta?: JsonObject;
 }

@@ -32,6 +32,8 @@ export interface Peer {
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
   /** The client's answers to the questions of the previous result: `inputResponses` and `requestState`. */
   readonly answers?: JsonObject;
+  /** The texts of these questions by name, where they are known. A person who approves the answers reads them. */
+  readonly questions?: JsonObject;
   /** Sends a request of an MCP server to the client. Throws the client's error when it answers with one. */
   ask(method: string, params: JsonObject, signal?: AbortSignal, server?: string): Promise<JsonObject>;
   /** Sends a notification of an MCP server to the client; it is lost when the client does not listen. */

@@ -61,6 +61,11 @@ export interface Approvable {
   readonly content?: JsonObject;
   /** Tells what is called from something else that gets its name later. An approval is bound to it. */
   readonly target?: JsonObject;
+  /**
+   * Returns the addresses of what does the work, when it is registered under a name that may get others. An approval is
+   * bound to them.
+   */
+  readonly behind?: () => Promise<JsonObject | undefined>;
   /** Returns true when the act repeats an earlier one under its idempotency key. Then it needs no approval. */
   readonly repeats?: () => Promise<boolean>;
   /** The same for all attempts of one act. An approval that one attempt used also permits the others, for a day. */

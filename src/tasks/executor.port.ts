@@ -76,6 +76,8 @@ export interface TaskExecutor {
    */
   leavesWork?(run: Pick<TaskRun, 'agent' | 'task' | 'message'>): boolean;
   execute(run: TaskRun): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>;
+  /** Returns the addresses of the registered agent or server that does the work of the agent (`Approvable.behind`). */
+  addresses?(run: Pick<TaskRun, 'ctx' | 'agent'>): Promise<JsonObject | undefined>;
   /**
    * Called after the last commit of a run, and after a task was stored as waiting: an external worker can lease the
    * row.

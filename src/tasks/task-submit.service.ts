@@ -18,6 +18,7 @@ import { TaskIntake } from './run/task-intake.js';
 import type { ActiveRun } from './run/task-run.js';
 import type { IdempotencyKey } from './storage/task-writer.js';
 import { messageSubmission, submission } from './task-verbs.js';
+import { TaskExecutors } from './task-executors.js';
 import { type StoredTask } from './task.types.js';
 import { restAfter } from '../platform/turns.js';
 
@@ -56,6 +57,7 @@ export class TaskSubmitService {
     private readonly earlier: EarlierMessages,
     private readonly intake: TaskIntake,
     private readonly checks: SubmissionChecks,
+    private readonly executors: TaskExecutors,
   ) {}
 
   /**
@@ -76,7 +78,8 @@ export class TaskSubmitService {
     const content = { ...contentOf(params), ...receiversOf(params) };
     const check = () => this.requireSendable(ctx, agent, params);
     const sent = messageSubmission(ctx, agent, params.message, content);
-    const call = { ...sent, check, ...(key && { repeats }) };
+    const behind = async () => this.executors.ofKind(agent.executor.kind).addresses?.({ ctx, agent });
+    const call = { ...sent, check, behind, ...(key && { repeats }) };
     return this.verbs.around(call, (act) =>
       earlier ? Promise.resolve(replayed(earlier, submitted)) : this.accept(act, ctx, agent, submitted, key),
     );

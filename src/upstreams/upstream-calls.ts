@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import type { NeededApproval } from '../kernel/verbs.js';
-import { promptAct, readAct, toolAct, type CallTarget } from './calls/upstream-acts.js';
+import { identityOf, promptAct, readAct, toolAct, type CallTarget } from './calls/upstream-acts.js';
 import { asToolChanged } from './calls/upstream-decisions.js';
 import { UpstreamRequests } from './calls/upstream-requests.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
@@ -53,8 +54,9 @@ export class UpstreamCalls {
       inputSchema: target?.tool.inputSchema,
     } as const;
     const check = () => this.requests.requireSendable(decided, request);
-    const content = withAnswers(args, ctx.peer?.answers);
-    const bound = { target: identityOf(target?.server), content, attemptKey };
+    const content = withAnswers(args, ctx.peer);
+    const identity = { server: identityOf(target?.server) ?? null, ...stateIn(ctx.peer) };
+    const bound = { target: identity, content, attemptKey };
     try {
       return await this.verbs.around({ ...decided, ...bound, check }, (act) => this.requests.sendRequest(act, request));
     } catch (error) {
@@ -111,17 +113,20 @@ export class UpstreamCalls {
   }
 }
 
-/** Returns what tells a server from another one that gets its id later. */
-function identityOf(server: RegisteredServer | undefined): JsonObject | undefined {
-  if (!server) return undefined;
-  const { id, url, program } = server.row;
-  return { id, url, program: program as unknown as JsonObject | null };
+/** Returns all that a call sends, with the questions if they are known, when it answers questions of the server. */
+function withAnswers(args: JsonObject, peer: Peer | undefined): JsonObject | undefined {
+  const given = peer?.answers?.inputResponses;
+  if (!isJsonObject(given) || Object.keys(given).length === 0) return undefined;
+  return { args, ...(peer?.questions && { questions: peer.questions }), answers: given };
 }
 
-/** Returns all that a call sends, when answers to questions of the server are a part of it. */
-function withAnswers(args: JsonObject, answers: JsonObject | undefined): JsonObject | undefined {
-  const given = answers?.inputResponses;
-  return isJsonObject(given) && Object.keys(given).length > 0 ? { args, answers: given } : undefined;
+/**
+ * Returns what tells answers to questions that are not known here from answers to others: the state of the server,
+ * which the client sends back.
+ */
+function stateIn(peer: Peer | undefined): JsonObject {
+  const state = peer?.answers?.requestState;
+  return state === undefined || peer?.questions ? {} : { requestState: state };
 }
 
 function completionOf(server: RegisteredServer | undefined, params: JsonObject, ref: JsonObject) {

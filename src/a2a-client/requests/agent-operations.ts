@@ -151,6 +151,11 @@ export class AgentOperations {
   }
 }
 
+/** Returns what tells a registered agent from another one that gets its slug later, and from itself elsewhere. */
+export function addressesOf({ row: { id, url }, card }: RegisteredAgent): JsonObject {
+  return { id, url, endpoints: card?.interfaces.map((one) => one.url) ?? [] };
+}
+
 function verbCall(ctx: CallContext, call: RemoteCall, action: Action, args: JsonObject): VerbCall {
   const { row, card, tools } = call.agent;
   const { id, verb, calledAs, skillId, sessionId, timeoutMs, dispatch, message, content, attemptKey } = call;
@@ -158,8 +163,7 @@ function verbCall(ctx: CallContext, call: RemoteCall, action: Action, args: Json
   const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
   const legacyAlias = tools.find((tool) => tool.skillId === skillId)?.alias;
   const names = { verb, legacyAlias, calledAs };
-  const endpoints = card?.interfaces.map(({ url }) => url) ?? [];
-  const sent = { args, message, content, attemptKey, target: { id: row.id, url: row.url, endpoints } };
+  const sent = { args, message, content, attemptKey, target: addressesOf(call.agent) };
   return { id, ...names, action, resource, agent, skillId, sessionId, ...sent, timeoutMs, dispatch, ctx };
 }
 

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { RemoteCall } from '../../a2a-client/remote-call.types.js';
+import { addressesOf } from '../../a2a-client/requests/agent-operations.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId, type ActId } from '../../kernel/ids.js';
-import { isJsonObject, storableText, type Json } from '../../kernel/json.js';
+import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
 import { keptJson } from '../../platform/secrets/kept-json.js';
 import { encryptedBytes, isEncrypted } from '../../protocol/a2a/encrypted-parts.js';
 import { messageArgs } from '../../protocol/a2a/request/message-args.js';
@@ -111,12 +112,22 @@ export class RemoteAgentExecutor implements TaskExecutor {
     yield* this.follower.follow({ run, remote, followed, mirror }, this.updates.firstWaitMs);
   }
 
+  async addresses({ agent }: Pick<TaskRun, 'agent'>): Promise<JsonObject | undefined> {
+    const found = await this.findAgent(agent);
+    return found && addressesOf(found);
+  }
+
+  private async findAgent({ executor, org }: TaskRun['agent']): Promise<RegisteredAgent | undefined> {
+    const { agentId } = executor as RemoteConfig;
+    const { byId, bySlug } = await this.registry.snapshot(org.id);
+    return byId.get(agentId) ?? bySlug.get(agentId);
+  }
+
   private async findCall(
     run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'> & { signal?: AbortSignal },
   ): Promise<RemoteCall> {
-    const { agentId, skillId } = run.agent.executor as RemoteConfig;
-    const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
-    const agent = byId.get(agentId) ?? bySlug.get(agentId);
+    const { skillId } = run.agent.executor as RemoteConfig;
+    const agent = await this.findAgent(run.agent);
     if (!agent)
       throw new RialtoError('not_found', {
         message: 'the registered agent that does the work of this agent is no longer registered',

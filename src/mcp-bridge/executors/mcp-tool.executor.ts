@@ -11,6 +11,7 @@ import { upstreamName } from '../../protocol/mcp/tool-names.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import type { RegisteredServer, UpstreamTool } from '../../upstreams/registered-server.types.js';
+import { identityOf } from '../../upstreams/calls/upstream-acts.js';
 import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import type { TaskTaker } from '../../upstreams/upstream-tasks.types.js';
 import { UpstreamsService } from '../../upstreams/upstreams.service.js';
@@ -37,6 +38,8 @@ interface ToolCall {
   readonly target: UpstreamTool | undefined;
   readonly args: JsonObject;
   readonly answers?: JsonObject;
+  /** The question that `answers` answer. */
+  readonly asked?: AskedByTool;
 }
 
 /** The sender of a message can be asked to fill in a form. */
@@ -90,6 +93,12 @@ export class McpToolExecutor implements TaskExecutor {
     return toolTaskOf(run.task) !== undefined && (run.task.memo as Memo).called === turnOf(run);
   }
 
+  async addresses({ ctx, agent }: Pick<TaskRun, 'ctx' | 'agent'>): Promise<JsonObject | undefined> {
+    const { serverId } = agent.executor as McpToolConfig;
+    const { servers } = await this.upstreams.snapshotFor(ctx);
+    return identityOf(servers.find(({ row }) => row.serverId === serverId));
+  }
+
   async abandon(run: Pick<TaskRun, 'ctx' | 'task'>): Promise<void> {
     const remote = toolTaskOf(run.task);
     if (remote) await this.tasks.abandon(run, remote);
@@ -111,7 +120,7 @@ export class McpToolExecutor implements TaskExecutor {
       throw new RialtoError('not_found', { message: 'the MCP server behind this agent is no longer registered' });
     const tool = asked?.tool ?? toolOf(run, server);
     const target = server.tools.find((one) => one.tool.name === tool);
-    if (asked) return { tool, target, args: asked.args, answers };
+    if (asked) return { tool, target, args: asked.args, answers, asked };
     const found = argumentsIn(run.message, (target?.tool.inputSchema ?? {}) as JsonObject);
     if (!found.ok) throw new RialtoError('invalid_params', { message: found.reason });
     return { tool, target, args: found.args };
@@ -142,11 +151,11 @@ export class McpToolExecutor implements TaskExecutor {
 
   private async callTool(
     run: TaskRun,
-    { tool, target, args, answers, tasks }: ToolCall & { readonly tasks: TaskTaker },
+    { tool, target, args, answers, asked, tasks }: ToolCall & { readonly tasks: TaskTaker },
     tell: (update: TaskUpdate) => void,
   ): Promise<JsonObject> {
     const { serverId } = run.agent.executor as McpToolConfig;
-    const ctx = { ...run.ctx, signal: run.signal, peer: peerOf(run, answers, tell) };
+    const ctx = { ...run.ctx, signal: run.signal, peer: peerOf(run, { answers, asked }, tell) };
     try {
       const attemptKey = `${run.task.id}-${turnOf(run)}`;
       const canonical = upstreamName(serverId, tool);
@@ -180,7 +189,11 @@ function toolOf(run: TaskRun, { tools }: Pick<RegisteredServer, 'tools'>): strin
 }
 
 /** The sender of the message as a client of the server: a question ends the run, and the next message answers it. */
-function peerOf({ task }: TaskRun, answers: JsonObject | undefined, tell: (update: TaskUpdate) => void): Peer {
+function peerOf(
+  { task }: TaskRun,
+  { answers, asked }: Pick<ToolCall, 'answers' | 'asked'>,
+  tell: (update: TaskUpdate) => void,
+): Peer {
   const progress = progressOf(systemClock);
   return {
     key: task.id,
@@ -189,6 +202,7 @@ function peerOf({ task }: TaskRun, answers: JsonObject | undefined, tell: (updat
     capabilities: askable,
     progressToken: task.id,
     ...(answers && { answers }),
+    ...(asked && { questions: { [asked.name]: asked.text } }),
     ask: () =>
       Promise.reject(new RialtoError('unavailable', { message: 'this caller gets questions only in results' })),
     tell: (method, params) => {

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../kernel/json.js';
 import type { Message } from '../../protocol/a2a/model.js';
 import type { RoutesConfig } from '../../registry/published.types.js';
 import type { TaskExecutor, TaskRun } from '../executor.port.js';
@@ -24,6 +25,16 @@ export class RoutesExecutor implements TaskExecutor {
   async abandon(run: Omit<TaskRun, 'signal' | 'earlier' | 'stored'>): Promise<void> {
     const { executor, routed } = this.route(run);
     await executor.abandon?.(routed);
+  }
+
+  /** Returns those of all routes, because the text of a message chooses only when its task begins. */
+  async addresses({ ctx, agent }: Pick<TaskRun, 'ctx' | 'agent'>): Promise<JsonObject> {
+    const { routes, otherwise } = agent.executor as RoutesConfig;
+    const inner = [...routes.map(({ executor }) => executor), otherwise].map(
+      async (config) =>
+        (await this.executors.ofKind(config.kind).addresses?.({ ctx, agent: { ...agent, executor: config } })) ?? null,
+    );
+    return { routes: await Promise.all(inner) };
   }
 
   /** Returns the executor of the chosen route, and the run as that executor expects it. */

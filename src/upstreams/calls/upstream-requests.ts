@@ -77,7 +77,8 @@ export class UpstreamRequests {
         caller: callerOf(ctx.principal),
         capabilities: taker && withTasks(ctx.peer?.capabilities),
         headers,
-        meta: ctx.meta,
+        // A person approved the arguments, and not what else the client says about its call.
+        meta: decided.decision?.approval ? undefined : ctx.meta,
         opened:
           kind === 'tool'
             ? (connection, limits) =>

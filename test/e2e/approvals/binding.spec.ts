@@ -178,6 +178,58 @@ describe('what an approval is bound to', () => {
     for (const upstream of upstreams) await upstream.close();
   });
 
+  it('the server and the agent behind a published agent, not others that get their names later', async () => {
+    const upstreams = [await TestUpstream.start(), await TestUpstream.start()];
+    const agents = [await startStubAgent({ name: 'Behind' }), await startStubAgent({ name: 'Behind' })];
+    const register = async (index: number) => {
+      const { url } = upstreams[index]!;
+      expect((await gateway.call('POST', '/api/mcp/servers', { id: 'till', url })).status).toBe(201);
+      expect((await gateway.call('POST', '/api/a2a/agents', { url: agents[index]!.url })).status).toBe(201);
+    };
+    for (const upstream of upstreams) upstream.add('pay', () => ({ content: [{ type: 'text', text: 'paid' }] }));
+    await register(0);
+    const tool = { kind: 'mcp-tool', serverId: 'till', tool: 'pay' };
+    const remote = { kind: 'remote', agentId: 'behind' };
+    const routes = { kind: 'routes', routes: [{ when: ['pay'], executor: tool }], otherwise: { kind: 'echo' } };
+    const kinds = { tool, remote, routes };
+    for (const [name, executor] of Object.entries(kinds)) await publish(gateway, { name: `by-${name}`, executor });
+    await store(
+      Object.keys(kinds)
+        .map((n) => `@ask forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"by-${n}");`)
+        .join('\n'),
+    );
+    const send = async (name: string) =>
+      (await rpcCall(gateway, 'SendMessage', { message: userMessage('pay') }, { agent: `by-${name}`, token: bob }))
+        .body;
+    const idOf = ({ error }: any) => error.data.find((one: any) => one.metadata?.approvalId).metadata.approvalId;
+    const before: string[] = [];
+    for (const name of Object.keys(kinds)) before.push(idOf(await send(name)));
+    for (const id of before) await approve(id);
+    await gateway.call('DELETE', '/api/mcp/servers/till');
+    await gateway.call('DELETE', '/api/a2a/agents/behind');
+    await register(1);
+    for (const [index, name] of Object.keys(kinds).entries()) expect(idOf(await send(name))).not.toBe(before[index]);
+    expect(upstreams[1]!.calls).toEqual([]);
+    expect(agents[1]!.requests.filter(({ operation }) => operation === 'send')).toEqual([]);
+    for (const one of [...upstreams, ...agents]) await one.close();
+  });
+
+  it('the arguments of a tool: what else the client says in _meta is not sent', async () => {
+    const upstream = await TestUpstream.start();
+    open.push(upstream);
+    upstream.add('pay', () => ({ content: [{ type: 'text', text: 'paid' }] }));
+    await gateway.call('POST', '/api/mcp/servers', { id: 'kiosk', url: upstream.url });
+    const call = (more: object = {}) =>
+      gateway.rpc('tools/call', { name: 'kiosk__pay', arguments: {}, _meta: { 'x/amount': 9 }, ...more }, bob);
+    await call();
+    await store('@ask forbid(principal, action == Action::"mcp_call", resource in McpServer::"kiosk");');
+    const { error } = await call();
+    await approve(error.data.approvalId);
+    expect((await call({ _meta: { 'x/amount': 1_000_000 } })).result.content[0].text).toBe('paid');
+    expect(JSON.stringify(upstream.metas)).toContain('"x/amount":9');
+    expect(JSON.stringify(upstream.metas)).not.toContain('1000000');
+  });
+
   it('the answers to the questions of a tool; its questions themselves need no further approval', async () => {
     const server = await startFixture('modern');
     open.push(server);
@@ -199,7 +251,11 @@ describe('what an approval is bound to', () => {
     const refused = await answer('Ada');
     expect([refused.status.state, (await get(idOf(refused))).input]).toEqual([
       'TASK_STATE_REJECTED',
-      { args: {}, answers: { user_name: { action: 'accept', content: { name: 'Ada' } } } },
+      {
+        args: {},
+        questions: { user_name: expect.stringContaining('name') },
+        answers: { user_name: { action: 'accept', content: { name: 'Ada' } } },
+      },
     ]);
     await approve(idOf(refused));
     expect((await answer('Eve')).status.state).toBe('TASK_STATE_REJECTED');
