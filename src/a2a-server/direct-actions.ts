@@ -9,9 +9,8 @@ import { matches } from '../protocol/name-pattern.js';
 import { isJsonObject } from '../kernel/json.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { messageSubmission } from '../tasks/task-verbs.js';
-import { identityOf } from '../upstreams/calls/upstream-acts.js';
 import type { UpstreamTool } from '../upstreams/registered-server.types.js';
-import { UpstreamCalls } from '../upstreams/upstream-calls.js';
+import { identityOf, UpstreamCalls } from '../upstreams/upstream-calls.js';
 import { UpstreamsService } from '../upstreams/upstreams.service.js';
 
 /** The method with which clients of agent-native call an action of an agent without a task. */

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import type { NeededApproval } from '../kernel/verbs.js';
-import { identityOf, promptAct, readAct, toolAct, type CallTarget } from './calls/upstream-acts.js';
+import { promptAct, readAct, toolAct, type CallTarget } from './calls/upstream-acts.js';
 import { asToolChanged } from './calls/upstream-decisions.js';
 import { UpstreamRequests } from './calls/upstream-requests.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
@@ -111,6 +111,13 @@ export class UpstreamCalls {
       this.requests.sendRequest(begun, completionOf(unlessExcluded(owner, uri), params, ref)),
     );
   }
+}
+
+/** Returns what tells a server from another one that gets its id later. */
+export function identityOf(server: Pick<RegisteredServer, 'row'> | undefined): JsonObject | undefined {
+  if (!server) return undefined;
+  const { id, url, program } = server.row;
+  return { id, url, program: program as unknown as JsonObject | null };
 }
 
 /** Returns all that a call sends, with the questions if they are known, when it answers questions of the server. */

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../kernel/json.js';
 import { VerbBus, type Act, type VerbCall } from '../../kernel/verb-bus.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { StreamResponse } from '../../protocol/a2a/model.js';
+import { addressesOf } from '../../registry/agent-addresses.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
 import type { RemoteCall } from '../remote-call.types.js';
 import {
@@ -149,11 +150,6 @@ export class AgentOperations {
       return work(hop);
     }
   }
-}
-
-/** Returns what tells a registered agent from another one that gets its slug later, and from itself elsewhere. */
-export function addressesOf({ row: { id, url }, card }: RegisteredAgent): JsonObject {
-  return { id, url, endpoints: card?.interfaces.map((one) => one.url) ?? [] };
 }
 
 function verbCall(ctx: CallContext, call: RemoteCall, action: Action, args: JsonObject): VerbCall {

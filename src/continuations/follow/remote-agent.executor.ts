@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { RemoteCall } from '../../a2a-client/remote-call.types.js';
-import { addressesOf } from '../../a2a-client/requests/agent-operations.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newId, type ActId } from '../../kernel/ids.js';
 import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
@@ -9,6 +8,7 @@ import { encryptedBytes, isEncrypted } from '../../protocol/a2a/encrypted-parts.
 import { messageArgs } from '../../protocol/a2a/request/message-args.js';
 import type { Message, StreamResponse } from '../../protocol/a2a/model.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
+import { addressesOf } from '../../registry/agent-addresses.js';
 import { dispatchedSkill } from '../../registry/own-routing.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import { RegistryService } from '../../registry/registry.service.js';

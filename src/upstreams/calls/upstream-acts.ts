@@ -47,10 +47,3 @@ function targetAct(
   const resource = { type, id: canonical, parent: serverId };
   return { ctx, verb: canonical, action, resource, legacyAlias, calledAs, args };
 }
-
-/** Returns what tells a server from another one that gets its id later. */
-export function identityOf(server: Pick<RegisteredServer, 'row'> | undefined): JsonObject | undefined {
-  if (!server) return undefined;
-  const { id, url, program } = server.row;
-  return { id, url, program: program as unknown as JsonObject | null };
-}
