@@ -23,8 +23,11 @@ export class CardSigner {
 
   /** Returns the card with its signatures. */
   async sign(card: JsonObject, form: CardForm, signer: Signer): Promise<JsonObject> {
-    const payloads = form === '0.3' ? [canonicalJson(card)] : await canonicalForms(card);
-    return { ...card, signatures: payloads.map((payload) => this.signature(payload, signer)) };
+    const newer = form === '0.3' ? [] : await canonicalForms(card);
+    // The canonical form of the specification covers no member of v0.3, and so not the interfaces that only v0.3 has.
+    const older = form === '1.0' ? [] : [canonicalJson(card)];
+    const payloads = new Set([...newer, ...older]);
+    return { ...card, signatures: [...payloads].map((payload) => this.signature(payload, signer)) };
   }
 
   private signature(payload: string, { kid, sign }: Signer): { protected: string; signature: string } {

@@ -152,4 +152,18 @@ describe('RI-01: each interface of a card reaches the agent of the card', () => 
     await setDefault('default', null);
     await setDefault('globex', null);
   });
+
+  it.each(['default', 'globex'])('of the default agent of %s, when this gateway registers it itself', async (org) => {
+    const [home] = org === 'default' ? ['both'] : ['theirs'];
+    await setDefault(org, home!);
+    try {
+      const url = `${gateway.url}/a2a/agents/${home}${org === 'default' ? '' : `@${org}`}`;
+      const { status, body } = await gateway.call('POST', '/api/a2a/agents', { url });
+      expect([status, body.detail ?? '']).toEqual([201, '']);
+      expect(body.signature).toBeDefined();
+      await gateway.call('DELETE', `/api/a2a/agents/${body.slug}`);
+    } finally {
+      await setDefault(org, null);
+    }
+  });
 });
