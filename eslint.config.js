@@ -13,6 +13,7 @@ export default ts.config(
       '.cache',
       'coverage',
       '*.config.js',
+      '*.mjs', // files that readers of docs/ create
       'scripts/*.mjs',
       'bench/**/*.mjs',
       'test/mcp-conformance/*.mjs',
