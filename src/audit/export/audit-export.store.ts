@@ -16,8 +16,23 @@ import {
 
 const perFetch = 200;
 
+/** Reads one row when an erasure is recorded after the last numbered checkpoint. */
+const unsignedErasure = `
+  select from audit_pending p
+  join audit_events e on e.id = p.event_id
+  where p.org_id = :org and e.type = 'audit.erased'
+  union all
+  select from audit_chain c
+  join audit_events e on e.id = c.event_id
+  where c.org_id = :org and e.type = 'audit.erased' and c.sequence > coalesce((
+    select max(sequence) from audit_checkpoints where org_id = :org and number > 0
+  ), 0)
+  limit 1`;
+
 /** The rows of an org's audit as of one moment, each kind in its order. */
 export interface AuditSnapshot {
+  /** Returns whether a checkpoint covers the events of all erasures. */
+  signsErasures(): Promise<boolean>;
   checkpoints(): AsyncGenerator<StampedCheckpoint>;
   events(): AsyncGenerator<ChainLink>;
 }
@@ -37,7 +52,11 @@ export class AuditExportStore {
     try {
       await client.query('begin isolation level repeatable read read only');
       await client.query(`set local idle_in_transaction_session_timeout = '${snapshotIdleTimeout}'`);
-      yield* work({ checkpoints: () => checkpointsOf(client, org), events: () => this.eventsOf(client, org) });
+      yield* work({
+        signsErasures: async () => (await client.query(positional(unsignedErasure, { org }))).rows.length === 0,
+        checkpoints: () => checkpointsOf(client, org),
+        events: () => this.eventsOf(client, org),
+      });
     } catch (error) {
       failure = error as Error;
       throw error;

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AuditInspectionService } from '../../../src/audit/audit-inspection.service.js';
+import { AuditExportStore } from '../../../src/audit/export/audit-export.store.js';
 import { tampered } from '../../support/gateway/audit-tables.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -185,6 +186,26 @@ describe('the erasure of personal facts in the audit', () => {
       JSON.stringify((await gateway.call('GET', '/api/audit/events', undefined, token)).body);
     expect(await shown(first)).not.toContain('"ann"');
     expect(await shown(second)).toContain('"ann"');
+  });
+
+  it('RE-86 an export verifies when an erasure commits between its signature and its reading', async () => {
+    for (const sub of ['eve', 'ian', 'joe']) await pay({ to: 'ann' }, await gateway.tokenOf('default', sub));
+    const store = gateway.gateway.get(AuditExportStore);
+    const read = store.inSnapshot.bind(store);
+    const erasing = ['eve', 'ian'];
+    const snapshots = jest.spyOn(store, 'inSnapshot').mockImplementation(async function* (org, work) {
+      const id = erasing.shift();
+      if (id !== undefined) expect((await erase(id)).status).toBe(200);
+      yield* read(org, work);
+    });
+    try {
+      const lines = await exported();
+      expect(await inspect(lines)).toEqual({ verdict: 'intact', brokenAt: null });
+      const shown = (id: string) => JSON.stringify(lines).includes(`"id":"${id}"`);
+      expect(['eve', 'ian', 'joe'].filter(shown)).toEqual([...erasing, 'joe']);
+    } finally {
+      snapshots.mockRestore();
+    }
   });
 
   it('RE-86 an event from before facts were sealed stays readable and verifies', async () => {
