@@ -15,6 +15,7 @@ import { ConfigAdmission } from './configs/config-admission.js';
 import {
   maxConfigs,
   PushConfigStore,
+  type Admission,
   type NewConfig,
   type Stored,
   type StoredConfig,
@@ -67,7 +68,7 @@ export class WebhookService {
   ): Promise<PushConfig> {
     const task = await this.tasks.visible(ctx, agent, given.taskId);
     const { format, id = freshId(format, task.id), ...shown } = given;
-    return this.store(ctx, task, { ...shown, id, format }, (config) => this.configs.put(config));
+    return this.store(ctx, task, { ...shown, id, format }, (config, admit) => this.configs.put(config, admit));
   }
 
   /**
@@ -76,20 +77,22 @@ export class WebhookService {
    */
   async add(ctx: CallContext, given: Given & { readonly taskId: string }): Promise<StoredConfig> {
     const task = await this.tasks.visible(ctx, undefined, given.taskId);
-    return this.store(ctx, task, { ...given, id: newId() }, (config) => this.configs.add(config));
+    return this.store(ctx, task, { ...given, id: newId() }, (config, admit) => this.configs.add(config, admit));
   }
 
   private async store(
     ctx: CallContext,
     task: StoredTask,
     { format, ...given }: Given & { readonly id: string },
-    write: (config: NewConfig) => Promise<Stored>,
+    write: (config: NewConfig, admit: Admission) => Promise<Stored>,
   ): Promise<StoredConfig> {
     await this.admission.requireAdmissible(task.orgId, task.agentId, given);
     const config = { ...given, taskId: task.id };
     const args = { configId: given.id, host: new URL(given.url).host };
     const store = async () => {
-      const stored = await write({ ...config, format, org: task.orgId });
+      const stored = await write({ ...config, format, org: task.orgId }, (tx) =>
+        this.admission.requireQuota(task.orgId, task.agentId, given, tx),
+      );
       if (stored === 'duplicate')
         throw new RialtoError('conflict', { message: 'the task already has a push configuration with this URL' });
       if (stored === 'full')

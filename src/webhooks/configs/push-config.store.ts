@@ -19,6 +19,9 @@ export type NewConfig = StoredConfig & { readonly org: string; readonly format: 
 /** `full`: the task has too many other configurations. `duplicate`: it has one with this URL. */
 export type Stored = 'stored' | 'full' | 'duplicate';
 
+/** Checks a configuration in the transaction that stores it. */
+export type Admission = (tx: Tx) => Promise<void>;
+
 /** The columns of a configuration; its secrets are sealed. */
 export interface SealedConfig {
   readonly taskId: string;
@@ -47,6 +50,12 @@ const upsert = `
     state = case when ${staysDead} then push_configs.state else 'active' end,
     reason = case when ${staysDead} then push_configs.reason end,
     failing_since = case when ${staysDead} then push_configs.failing_since end`;
+
+const otherUrls = `
+  select count(distinct c.url)::int as count
+  from push_configs c
+  join a2a_tasks t on t.id = c.task_id
+  where c.org_id = :org and t.agent_id = :agent and c.url <> :url`;
 
 /**
  * Inserts a configuration that is sent with a message. One above the limit is left out without an error, because the
@@ -83,33 +92,30 @@ export class PushConfigStore {
     return { statement: insertConfigs, row: { task_id: taskId, org_id: orgId, ...others } };
   }
 
-  /** Adds or replaces a configuration. */
-  put(config: NewConfig): Promise<Stored> {
+  /** Adds or replaces a configuration. `admit` throws when it may not be stored. */
+  put(config: NewConfig, admit: Admission): Promise<Stored> {
     return this.txs.run(async (tx) => {
+      await admit(tx);
       await lockTask(tx, config.taskId);
       return this.upsert(tx, config);
     });
   }
 
-  /** Adds a configuration, unless the task has one with this URL. */
-  add(config: NewConfig): Promise<Stored> {
+  /** Adds a configuration, unless the task has one with this URL. `admit` throws when it may not be stored. */
+  add(config: NewConfig, admit: Admission): Promise<Stored> {
     return this.txs.run(async (tx) => {
+      await admit(tx);
       await lockTask(tx, config.taskId);
       return (await this.hasUrl(tx, config)) ? 'duplicate' : this.upsert(tx, config);
     });
   }
 
   /** Counts the different URLs, except one, that the tasks of an agent post to. */
-  async countOtherUrls(org: string, agent: string, url: string): Promise<number> {
-    const [row] = await this.pg.rows<{ count: number }>(
-      'push-config-urls',
-      `
-      select count(distinct c.url)::int as count
-      from push_configs c
-      join a2a_tasks t on t.id = c.task_id
-      where c.org_id = :org and t.agent_id = :agent and c.url <> :url`,
-      { org, agent, url: this.queries.hide(url).url },
-    );
+  async countOtherUrls(org: string, agent: string, url: string, tx?: Tx): Promise<number> {
+    const params = { org, agent, url: this.queries.hide(url).url };
+    const [row] = tx
+      ? await queryIn<{ count: number }[]>(tx, otherUrls, params)
+      : await this.pg.rows<{ count: number }>('push-config-urls', otherUrls, params);
     return row!.count;
   }
 

@@ -27,6 +27,7 @@ describe('trust tiers of orgs with quotas', () => {
     );
   const send = (more: object = {}, headers: Record<string, string> = {}, token = admin) =>
     gateway.call('POST', '/a2a/agents/echo/message:send', { message: userMessage('x'), ...more }, token, headers);
+  const hook = (index: number) => `https://hooks.example/${index}`;
   const counted = async (slug: string) =>
     (await gateway.sql('select messages from org_messages where org_id = $1', [await orgId(slug)]))[0]?.messages ?? 0;
 
@@ -131,7 +132,6 @@ describe('trust tiers of orgs with quotas', () => {
     expect((await post('/api/keys', { name: 'k', groups: ['f'] })).status).toBe(429);
     expect(await gateway.sql(`select from members where sub = 'm3'`)).toEqual([]);
 
-    const hook = (index: number) => `https://hooks.example/${index}`;
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { token: org });
     const configure = (index: number, taskId: string = task.id) =>
       rpcCall(
@@ -152,6 +152,21 @@ describe('trust tiers of orgs with quotas', () => {
       { token: org },
     );
     expect(JSON.stringify(along.body.error)).toContain('3 webhooks for each agent');
+  });
+
+  it('RI-49 the quota of webhooks is exact for changes at once, at every door', async () => {
+    const org = await gateway.tokenOf('umbrella', 'uma', 'admin');
+    await publish(gateway, echo, org);
+    const send = () => rpc(gateway, 'SendMessage', { message: userMessage('x') }, { token: org });
+    const tasks = await Promise.all(Array.from({ length: 12 }, send));
+    const configure = (taskId: string, index: number) =>
+      index % 2 === 0
+        ? rpcCall(gateway, 'CreateTaskPushNotificationConfig', { taskId, url: hook(index) }, { token: org })
+        : gateway.call('POST', '/api/webhooks/configs', { taskId, url: hook(index) }, org);
+    const answers = await Promise.all(tasks.map(({ task }, index) => configure(task.id, index)));
+    const refused = answers.filter(({ body }) => JSON.stringify(body).includes('3 webhooks for each agent'));
+    expect(refused).toHaveLength(9);
+    expect(await gateway.sql('select from push_configs where org_id = $1', [await orgId('umbrella')])).toHaveLength(3);
   });
 });
 
