@@ -177,6 +177,7 @@ export class AuditEventStore {
         select id from orgs
         union select org_id from audit_checkpoints
         union select org_id from audit_chain
+        union select org_id from audit_timestamps
       ) known
       left join orgs o using (id)
       order by o.slug, id`,

@@ -170,6 +170,11 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
     });
   }
 
+  /** A timestamp is a member of its checkpoint here. */
+  firstWithoutCheckpoint(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
   private async hashOf(sequence: number): Promise<string | undefined> {
     const text = await this.events.at(sequence);
     return text === undefined ? undefined : this.linkOf(text).hash;

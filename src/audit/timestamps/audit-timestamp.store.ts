@@ -10,6 +10,13 @@ export interface StampedCheckpoint {
   readonly token?: Buffer;
 }
 
+/** A timestamp whose checkpoint is missing. */
+export interface LoneTimestamp {
+  readonly number: number;
+  /** The first event that the checkpoint before it does not confirm. */
+  readonly sequence: number;
+}
+
 /** A row `p` of `audit_checkpoints` with its timestamp. */
 export interface StampedRow extends CheckpointRow {
   der: Buffer | null;
@@ -49,6 +56,28 @@ export class AuditTimestampStore {
       { org, number, limit },
     );
     return rows.map(stampedOf);
+  }
+
+  /**
+   * Returns the first timestamp without its checkpoint; undefined when there is none. Those of checkpoints that
+   * retention dropped do not count: a worker may store one a moment later.
+   */
+  async firstWithoutCheckpoint(org: OrgId): Promise<LoneTimestamp | undefined> {
+    const [row] = await this.pg.rows<{ number: string; sequence: string }>(
+      'audit-timestamp-lone',
+      `
+      select t.number, coalesce(
+        (select max(p.sequence) from audit_checkpoints p where p.org_id = :org and p.number < t.number), 0
+      ) + 1 as sequence
+      from audit_timestamps t
+      where t.org_id = :org
+        and not exists (select from audit_checkpoints p where p.org_id = :org and p.number = t.number)
+        and t.number > coalesce((select max(removed_to) from audit_checkpoints where org_id = :org and cut), 0)
+      order by t.number
+      limit 1`,
+      { org },
+    );
+    return row && { number: Number(row.number), sequence: Number(row.sequence) };
   }
 }
 

@@ -7,9 +7,9 @@ import { isTrusted, verifyTimestamp, type Timestamp } from './timestamp-token.js
 const batch = 200;
 
 /** Reads checkpoints with their timestamps: from the database, or from an export. */
-export type TimestampSource = Pick<AuditTimestampStore, 'stampedAfter'>;
+export type TimestampSource = Pick<AuditTimestampStore, 'stampedAfter' | 'firstWithoutCheckpoint'>;
 
-/** A timestamp that does not fit its checkpoint, or that no given authority made. */
+/** A timestamp that has no checkpoint or does not fit it, or that no given authority made. */
 interface TimestampFault {
   readonly verdict: 'changed' | 'unverifiable';
   readonly sequence: number;
@@ -60,8 +60,14 @@ export async function verifyTimestamps(
       found.maxDelaySeconds = Math.max(found.maxDelaySeconds, delay);
       uncoveredSince = undefined;
     }
-    if (page.length < batch) return found.checked > 0 || found.fault ? found : undefined;
+    if (page.length < batch) break;
   }
+  const lone = await source.firstWithoutCheckpoint(org);
+  if (lone && !(found.fault?.verdict === 'changed' && found.fault.sequence <= lone.sequence)) {
+    const reason = `the timestamp of checkpoint ${lone.number} has no checkpoint`;
+    found.fault = { verdict: 'changed', sequence: lone.sequence, reason };
+  }
+  return found.checked > 0 || found.fault ? found : undefined;
 }
 
 function check(

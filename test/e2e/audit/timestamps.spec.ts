@@ -239,6 +239,24 @@ describe('checkpoints of the audit with timestamps', () => {
       await expect(gateway.sql(change)).rejects.toThrow('audit_timestamps is insert-only');
   });
 
+  it.each([
+    ['has another number', 'update audit_timestamps set number = 100000 where number = :last'],
+    ['lost its checkpoint', 'delete from audit_checkpoints where number >= :last'],
+  ])('RE-86 show a change in the database when one %s', async (_what, change) => {
+    const last = (await stamped()).at(-1)!;
+    await tampered(gateway, [`${change.replace(':last', String(last))} and org_id = '${globex}'`], async () => {
+      const [kept] = await gateway.sql<{ sequence: number }>(
+        'select max(sequence)::int as sequence from audit_checkpoints where org_id = $1',
+        [globex],
+      );
+      const number = (await stamped()).at(-1)!;
+      expect(await inspectDatabase(trusting(authority))).toMatchObject({
+        verdict: 'changed',
+        orgs: [{ reason: `the timestamp of checkpoint ${number} has no checkpoint`, brokenAt: kept!.sequence + 1 }],
+      });
+    });
+  });
+
   it('make the gateway degraded when they have waited for long', async () => {
     const aged = `insert into audit_checkpoints (org_id, number, sequence, hash, kid, signature, at)
       values ('${globex}', 1000, 1, '', '', '', now() - interval '65 minutes')`;
@@ -280,6 +298,12 @@ describe('checkpoints of the audit with timestamps', () => {
       [globex],
     );
     expect(await stamped()).toEqual(kept.map(({ number }) => number));
+    // A worker that is slower than retention stores the timestamp of a dropped checkpoint.
+    const [late] = await gateway.sql(
+      `insert into audit_timestamps select org_id, removed_to, '' from audit_checkpoints where cut returning *`,
+    );
+    expect(late).toMatchObject({ org_id: globex, number: String(last! - 1) });
+    expect((await inspectDatabase(trusting(authority))).verdict).toBe('intact');
     await deliver();
     expect((await inspect(await exported(), trusting(authority))).verdict).toBe('intact');
   });
