@@ -52,16 +52,21 @@ export class DirectActions {
     const target = await this.findAction(ctx, agent, name);
     const call = target && { target, canonical: target.canonical, serverId: target.server.row.serverId, args: input };
     const message = messageOf(agent, target, input);
+    const requireCall = () => {
+      requireReadable(agent, message);
+      if (!call) throw noAction(name);
+      requireReadOnly(call.target);
+      return call;
+    };
     const act = {
       ...messageSubmission(ctx, agent, message, { action: name, input }),
+      check: () => void requireCall(),
       ...(call && { behind: () => Promise.resolve(identityOf(call.target.server)) }),
       ...(call && { workNeeds: () => this.calls.approvalFor(ctx, call) }),
     };
     return this.verbs.around(act, async (within) => {
-      requireReadable(agent, message);
-      if (!call) throw noAction(name);
-      requireReadOnly(call.target);
-      return { name, result: await this.calls.callTool(ctx, { ...call, within }) };
+      const allowed = requireCall();
+      return { name, result: await this.calls.callTool(ctx, { ...allowed, within }) };
     });
   }
 

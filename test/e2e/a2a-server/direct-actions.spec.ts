@@ -122,6 +122,7 @@ describe('policies on messages decide about actions/invoke', () => {
     gateway = await startTestGateway();
     upstream = await TestUpstream.start();
     upstream.add('count', () => ({ content: [] }), { annotations: { readOnlyHint: true } });
+    upstream.add('erase', () => ({ content: [] }));
     await gateway.call('POST', '/api/mcp/servers', { id: 'notes', url: upstream.url });
     await publish(gateway, { name: 'notes', executor: { kind: 'mcp-tool', serverId: 'notes', tool: 'count' } });
     await publish(gateway, { name: 'all', executor: { kind: 'mcp-tool', serverId: 'notes' } });
@@ -171,6 +172,22 @@ describe('policies on messages decide about actions/invoke', () => {
     expect((await invoke({ text: 'one two' })).result).toBeDefined();
     expect((await invoke({ text: 'one two' })).error.message).toContain('a person must approve');
     expect(upstream.calls).toHaveLength(1);
+  });
+
+  it('and ask nobody about an action that is refused in any case', async () => {
+    await store(onSubmit('', 'all', '@ask("finance")'));
+    const encrypted = { encrypted_payload: Buffer.alloc(64, 1).toString('base64url') };
+    for (const [name, input, message] of [
+      ['notes__absent', {}, 'has no action'],
+      ['notes__erase', {}, 'not marked as read-only'],
+      ['notes__count', encrypted, 'does not take'],
+    ] as const) {
+      const { body } = await rpcCall(gateway, 'actions/invoke', { name, input }, { agent: 'all', token: bob });
+      expect(body.error.message).toContain(message);
+    }
+    expect(await gateway.sql(`select from approvals where resource like '%"all"%'`)).toEqual([]);
+    expect((await invoke({ text: 'one' }, 'all')).error.message).toContain('a person must approve');
+    expect(await gateway.sql(`select from approvals where resource like '%"all"%'`)).toHaveLength(1);
   });
 
   it('and ask one question when the policies on the agent and on the tool both ask', async () => {
