@@ -282,7 +282,7 @@ export const environment = {
   RIALTO_TASK_RETENTION_DAYS: setting(
     whole(1, 36_500).default(30),
     '`30`',
-    'age at which ended calls, tasks and deliveries are deleted',
+    'age at which ended calls, tasks, approvals and deliveries are deleted',
   ),
   RIALTO_AUDIT_RETENTION_DAYS: setting(
     whole(1, 36_500).optional(),
