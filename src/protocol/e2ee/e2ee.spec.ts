@@ -15,6 +15,7 @@ import {
   type KeyRing,
   type KeySet,
   type Outgoing,
+  type PublicKey,
 } from './e2ee.js';
 
 const alice = generateKeys();
@@ -206,6 +207,41 @@ describe('RI-52 keys', () => {
     ['a forged endorsement', { keys: [...publicKeys(alice).keys, forgedKey()] }],
   ])('refuses %s as a change', (_, keys) => {
     expect(() => checkPins(keys, checkPins(publicKeys(alice), []))).toThrow(refusal('key_changed'));
+  });
+
+  describe('with the keys before and after a rotation pinned', () => {
+    const rotated = rotateKeys(alice);
+    const listed = publicKeys(rotated).keys;
+    const [oldEnc, oldSig, newEnc, newSig] = listed as [PublicKey, PublicKey, PublicKey, PublicKey];
+    const pinned = checkPins({ keys: listed }, checkPins(publicKeys(alice), []));
+
+    it.each<[string, KeySet['keys']]>([
+      ['the old keys alone', [oldEnc, oldSig]],
+      ['the keys in another order', [newEnc, newSig, oldEnc, oldSig]],
+      ['the new key to encrypt to left out', [oldEnc, oldSig, newSig]],
+      ['a new key that is said to have expired', [oldEnc, oldSig, { ...newEnc, exp: 1 }, newSig]],
+      ['a new key that is said to begin later', [oldEnc, oldSig, { ...newEnc, nbf: 9_999_999_999 }, newSig]],
+    ])('refuses %s as a change', (_, keys) => {
+      for (const pins of [pinned, listed.map(({ kid }) => kid)])
+        expect(() => checkPins({ keys }, pins)).toThrow(refusal('key_changed'));
+    });
+
+    it.each<[string, KeySet['keys']]>([
+      ['the same keys', listed],
+      ['the keys without the expired old ones', [newEnc, newSig]],
+      ['the keys without the old one to encrypt to', [oldSig, newEnc, newSig]],
+      ['the keys without the old one to sign with', [oldEnc, newEnc, newSig]],
+      ['the keys after one more rotation', publicKeys(rotateKeys(rotated)).keys],
+    ])('accepts %s, and refuses the old ones later', (_, keys) => {
+      const pins = checkPins({ keys }, pinned);
+      expect(checkPins({ keys }, pins)).toEqual(pins);
+      expect(() => checkPins({ keys: [oldEnc, oldSig] }, pins)).toThrow(refusal('key_changed'));
+    });
+
+    it('accepts an endorsed key that begins later', () => {
+      const keys = publicKeys(rotateKeys(alice, { nbf: 9_999_999_999 }));
+      expect(checkPins(keys, checkPins(keys, checkPins(publicKeys(alice), [])))).toHaveLength(4);
+    });
   });
 
   it('does not encrypt to an expired key, or to one of the future', async () => {

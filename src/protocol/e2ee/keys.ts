@@ -138,25 +138,48 @@ function thumbprint({ crv, x }: Pick<PublicKey, 'crv' | 'x'>): string {
 }
 
 /**
- * Checks the keys of a peer against the pinned ones, and returns the kids to pin. A pinned key must still be listed,
- * and each new one must be endorsed by a pinned signing key, over any number of steps. Throws `key_changed`.
- * @param pinned kids; an empty list trusts the first keys.
+ * Checks the keys of a peer against the pinned ones, and returns the kids to pin, older ones before newer ones. A
+ * pinned key must still be listed, and each new one must be endorsed by a pinned signing key, over any number of steps.
+ * The newest pinned key to encrypt to stays listed and in use until an endorsed one replaces it. Throws `key_changed`.
+ * @param pinned kids, as an earlier call returned them; an empty list trusts the first keys.
  */
 export function checkPins({ keys }: KeySet, pinned: readonly string[]): string[] {
-  if (pinned.length === 0) return keys.map(({ kid }) => kid);
+  // A list of pins does not tell the use of a key that is gone. So keys to encrypt to come last: one that is gone
+  // behind the newest listed one is a key to encrypt to.
+  const kids = (['sig', 'enc'] as const).flatMap((use) => keys.filter((key) => key.use === use)).map(({ kid }) => kid);
+  if (pinned.length === 0) return kids;
   const trusted = new Map(keys.filter(({ kid }) => pinned.includes(kid)).map((key) => [key.kid, key]));
   if (trusted.size === 0) throw new E2eeError('key_changed', 'the agent no longer lists any of its pinned keys');
-  for (const key of keys) {
-    const endorser = key.endorsed_by === undefined ? undefined : trusted.get(key.endorsed_by);
-    if (endorser && isEndorsed(key, endorser)) trusted.set(key.kid, key);
-  }
+  for (const key of keys) if (isVouched(key, trusted)) trusted.set(key.kid, key);
   const strangers = keys.filter(({ kid }) => !trusted.has(kid)).map(({ kid }) => kid);
   if (strangers.length > 0)
     throw new E2eeError(
       'key_changed',
       `no pinned key endorses ${strangers.join(', ')}; compare these keys with the owner of the agent, then pin them`,
     );
-  return [...new Set([...pinned, ...trusted.keys()])];
+  if (isRolledBack(trusted, keys, pinned))
+    throw new E2eeError(
+      'key_changed',
+      'the keys would bring back an older key than the pinned ones; compare them with the owner of the agent',
+    );
+  return [...pinned.filter((kid) => !trusted.has(kid)), ...kids];
+}
+
+/** True for keys that make senders use an older key to encrypt to than the newest pinned one. */
+function isRolledBack(trusted: ReadonlyMap<string, PublicKey>, keys: readonly PublicKey[], pinned: readonly string[]) {
+  const listed = keys.filter(({ use }) => use === 'enc');
+  const places = listed.map(({ kid }) => (pinned.includes(kid) ? pinned.indexOf(kid) : pinned.length));
+  if (places.some((place, at) => at > 0 && place < places[at - 1]!)) return true;
+  const newest = places.findLast((place) => place < pinned.length);
+  if (newest !== undefined && pinned.slice(newest).some((kid) => !trusted.has(kid))) return true;
+  // Only an endorsement covers the times of a key: without one, a relay could let the newer key expire.
+  const current = listed.findLastIndex((key) => isValid(key));
+  return current >= 0 && listed.slice(current + 1).some((key) => !isVouched(key, trusted));
+}
+
+function isVouched(key: PublicKey, trusted: ReadonlyMap<string, PublicKey>): boolean {
+  const endorser = key.endorsed_by === undefined ? undefined : trusted.get(key.endorsed_by);
+  return endorser !== undefined && isEndorsed(key, endorser);
 }
 
 /** Returns a key as node:crypto uses it. */
