@@ -52,8 +52,12 @@ export function readEnvelope(value: unknown): Envelope {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new E2eeError('malformed', 'an envelope is an object');
   const members = value as Record<string, unknown>;
-  for (const [name, member] of Object.entries(members))
+  for (const [name, member] of Object.entries(members)) {
     if (typeof member !== 'string') throw new E2eeError('malformed', `${name}: is not a string`);
+    // Canonical JSON, which the encryption authenticates, has no form for it.
+    if (!name.isWellFormed() || !member.isWellFormed())
+      throw new E2eeError('malformed', `${name.toWellFormed()}: contains a lone surrogate`);
+  }
   const missing = required.find((name) => !Object.hasOwn(members, name));
   if (missing !== undefined) throw new E2eeError('malformed', `${missing}: is missing`);
   const { encryption_version: version } = members;
