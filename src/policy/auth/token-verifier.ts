@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { createRemoteJWKSet, customFetch, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import { createRemoteJWKSet, customFetch, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
@@ -74,7 +75,7 @@ export class TokenVerifier {
       const [orgSlug, rest = ''] = splitOnce(entry, '=');
       const [issuer, jwks = ''] = splitOnce(rest, '|');
       const fetchKeys = safeFetch.asFetch({ deadlineMs: 5_000, maxBytes: 262_144 });
-      return { orgSlug, issuer, keys: createRemoteJWKSet(new URL(jwks), { [customFetch]: fetchKeys }) };
+      return { orgSlug, issuer, keys: reachable(createRemoteJWKSet(new URL(jwks), { [customFetch]: fetchKeys })) };
     });
   }
 
@@ -88,7 +89,7 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a token. Throws TokenRefused.
+   * Verifies a token. Throws TokenRefused, and `unavailable` while the keys of its issuer cannot be read.
    * @param lenient accepts tokens without iss and aud, but checks them when present (RIALTO_LEGACY_TOKENS).
    */
   async verify(token: string, lenient = false): Promise<VerifiedToken> {
@@ -129,7 +130,7 @@ export class TokenVerifier {
       });
       return await this.accept(payload, org, { issuer: issuer.issuer });
     } catch (error) {
-      throw error instanceof TokenRefused ? error : new TokenRefused('signature', org);
+      throw error instanceof TokenRefused || error instanceof RialtoError ? error : new TokenRefused('signature', org);
     }
   }
 
@@ -188,6 +189,21 @@ export class TokenVerifier {
     const { RIALTO_JWT_AUDIENCE: names } = this.settings;
     return names.includes(audience) || (isOutside && audience === `${this.publicUrl.base}/mcp`);
   }
+}
+
+/** Makes a remote key set throw `unavailable` when it cannot be read: then no token was found to be wrong. */
+function reachable(keys: JWTVerifyGetKey): JWTVerifyGetKey {
+  return async (header, token) => {
+    try {
+      return await keys(header, token);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
+      throw new RialtoError('unavailable', {
+        message: 'the keys of the identity provider cannot be read now',
+        cause: error,
+      });
+    }
+  };
 }
 
 /** Checks the claim `approvedActions`: at most 10 names of verbs (AN-59). */

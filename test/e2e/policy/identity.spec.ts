@@ -254,6 +254,7 @@ describe('an external identity provider', () => {
   let gateway: TestGateway;
   let privateKey: CryptoKey;
   let publicPem: string;
+  let outage: 'status' | 'silence' | undefined;
 
   beforeAll(async () => {
     const pair = await generateKeyPair('RS256', { extractable: true });
@@ -261,6 +262,8 @@ describe('an external identity provider', () => {
     const jwk = { ...(await exportJWK(pair.publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' };
     publicPem = JSON.stringify(jwk);
     const provider = await http((_request, response) => {
+      if (outage === 'silence') return void response.destroy();
+      if (outage === 'status') response.statusCode = 502;
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ keys: [jwk] }));
     });
@@ -279,6 +282,17 @@ describe('an external identity provider', () => {
       .setProtectedHeader({ alg: 'RS256', kid: 'k1', ...header })
       .sign(privateKey);
   const statusOf = async (token: string) => (await gateway.call('GET', '/api/orgs', undefined, token)).status;
+
+  it('answers 503 while its keys cannot be read, because the token may be right', async () => {
+    for (const kind of ['status', 'silence'] as const) {
+      outage = kind;
+      expect(await statusOf(await outside())).toBe(503);
+      const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+      expect((await gateway.call('POST', '/mcp', ping, await outside())).status).toBe(503);
+    }
+    outage = undefined;
+    expect(await statusOf(await outside())).toBe(200);
+  });
 
   it('accepts its members by its own keys, in its own org only', async () => {
     expect(await statusOf(await outside())).toBe(200);
