@@ -7,6 +7,7 @@ import { nearestOf } from './nearest-name.js';
 import {
   account,
   flag,
+  identityProviders,
   key32,
   list,
   origins,
@@ -20,7 +21,6 @@ import {
 } from './setting-shapes.js';
 import { secretVariable } from './variable.js';
 
-const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
 const httpUrl = url('http:', 'https:').optional();
 
 /** Every setting of the process. `fallback` is the default in the README table; settings.ts sets derived defaults. */
@@ -179,13 +179,9 @@ export const environment = {
   RIALTO_JWT_ISSUERS: setting(list.default(['rialto']), '`rialto`', 'accepted `iss` of tokens with our signature'),
   RIALTO_JWT_AUDIENCE: setting(list.default(['rialto']), '`rialto`', 'accepted `aud`'),
   RIALTO_JWKS: setting(
-    list
-      .refine((entries) => entries.every((entry) => identityProvider.test(entry)), {
-        message: 'must be a list of `org=issuer|jwks-url`, separated by commas',
-      })
-      .default([]),
+    identityProviders.default([]),
     'none',
-    'outside identity providers: `org=issuer|jwks-url`, comma separated',
+    'outside identity providers: `org=issuer|jwks-url`, comma separated; each issuer once',
   ),
   RIALTO_LEGACY_TOKENS: setting(
     flag.default(false),

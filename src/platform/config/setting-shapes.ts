@@ -52,6 +52,18 @@ export const list = z.string().transform((text) =>
     .filter((entry) => entry !== ''),
 );
 
+/** Outside identity providers, each with another issuer: the issuer of a token finds its keys and its org. */
+export const identityProviders = list
+  .refine((entries) => entries.every((entry) => /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/.test(entry)), {
+    message: 'must be a list of `org=issuer|jwks-url`, separated by commas',
+    abort: true,
+  })
+  .superRefine((entries, context) => {
+    const issuers = entries.map((entry) => entry.slice(entry.indexOf('=') + 1, entry.indexOf('|')));
+    const [twice] = issuers.filter((issuer, at) => issuers.indexOf(issuer) < at);
+    if (twice !== undefined) context.addIssue(`names the issuer ${twice} more than once; an issuer belongs to one org`);
+  });
+
 /** Arguments of `refine`: each text must be an origin, spelled as URLs spell it. */
 export const origins: [(texts: readonly string[]) => boolean, { message: string }] = [
   (texts) => texts.every((text) => URL.canParse(text) && new URL(text).origin === text),
