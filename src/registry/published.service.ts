@@ -224,7 +224,7 @@ export class PublishedService {
     { word, host, whole }: Called,
     org: OrgRef | null | undefined,
   ): PublishedAgent | undefined {
-    if (org) return words.get(whole) ?? words.get(word);
+    if (org) return words.get(whole) ?? words.get(`${word}@${host}`) ?? words.get(word);
     return words.get(this.isHere(host) ? word : whole);
   }
 

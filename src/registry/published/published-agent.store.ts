@@ -9,6 +9,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { queryIn, type Tx } from '../../platform/database/tx.js';
 import { TrustQuotas } from '../../policy/trust-quotas.js';
 import { PublishedAgentEntity } from './published-agent.entity.js';
+import { calledOf } from './published-names.js';
 import type { PublishedQuery } from './publishing.types.js';
 import type { PublishedSource } from '../published.types.js';
 
@@ -245,9 +246,9 @@ export class PublishedAgentStore {
         ) and not exists (
           select
           from org_domains
-          where domain = split_part(:handle, '@', 2) and org_id = :org
+          where domain = :host and org_id = :org
         ) as taken`,
-      { handle, id, org },
+      { handle, host: calledOf(handle)?.host, id, org },
     );
     if (row!.taken)
       throw new RialtoError('slug_taken', {

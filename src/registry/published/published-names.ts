@@ -6,6 +6,7 @@ import type { PublishedAgent } from '../published.types.js';
 export interface Called {
   /** The part before the last `@`. */
   readonly word: string;
+  /** Without a port: the owner of a host owns all its ports. */
   readonly host?: string;
   readonly whole: string;
 }
@@ -17,7 +18,8 @@ export function calledOf(text: string): Called | undefined {
   if (text.length > longest || !/^[a-z0-9]/i.test(text)) return undefined;
   const whole = text.toLowerCase();
   const at = whole.lastIndexOf('@');
-  return at < 0 ? { word: whole, whole } : { word: whole.slice(0, at), host: whole.slice(at + 1), whole };
+  if (at < 0) return { word: whole, whole };
+  return { word: whole.slice(0, at), host: whole.slice(at + 1).replace(/:\d+$/, ''), whole };
 }
 
 /** Maps names and handles to agents. In one org they share one namespace, so each word means one agent. */
