@@ -107,16 +107,19 @@ describe('RI-52: a relay that changes what it passes on', () => {
   const refused = (reason: string) =>
     expect.objectContaining({ code: 'encryption_failed', message: expect.stringMatching(new RegExp(`^${reason}`)) });
   const kidsOf = (one: KeyRing) => one.keys.map(({ kid }) => kid);
+  /** The keys that are pinned, without their order, which says how old and for what they are. */
+  const sortedPins = (pins: ReadonlyMap<string, readonly string[]>) =>
+    [...pins].map(([at, kids]) => [at, [...kids].sort()]);
 
   describe('keys of the agent', () => {
     it('pins them under the address of the agent, so that the card cannot point to other ones', async () => {
       const pins = new Map<string, readonly string[]>();
       await clientOf(pins, '/.well-known/agent-card.json').sendAndWait('hello');
-      expect([...pins]).toEqual([[url, kidsOf(bob)]]);
+      expect(sortedPins(pins)).toEqual([[url, kidsOf(bob).sort()]]);
       [keysPath, ring] = ['/keys2.json', relayKeys];
       await expect(clientOf(pins).sendAndWait('secret')).rejects.toEqual(refused('key_changed'));
       expect(read).toEqual(['hello'].map((text) => JSON.stringify({ parts: [{ text }] })));
-      expect([...pins]).toEqual([[url, kidsOf(bob)]]);
+      expect(sortedPins(pins)).toEqual([[url, kidsOf(bob).sort()]]);
     });
 
     it('follows the card to another address when a pinned key endorses the keys there', async () => {
@@ -124,7 +127,7 @@ describe('RI-52: a relay that changes what it passes on', () => {
       await clientOf(pins).sendAndWait('hello');
       [keysPath, ring] = ['/keys2.json', rotateKeys(bob)];
       expect(textsOf(await clientOf(pins).sendAndWait('hello'))).toEqual(['yes']);
-      expect([...pins]).toEqual([[url, kidsOf(ring)]]);
+      expect(sortedPins(pins)).toEqual([[url, kidsOf(ring).sort()]]);
     });
 
     it('moves a pin of an earlier version from the address of the keys', async () => {
@@ -133,7 +136,7 @@ describe('RI-52: a relay that changes what it passes on', () => {
       await expect(clientOf(pins).sendAndWait('secret')).rejects.toEqual(refused('key_changed'));
       ring = bob;
       await clientOf(pins).sendAndWait('hello');
-      expect(pins.get(url)).toEqual(kidsOf(bob));
+      expect([...pins.get(url)!].sort()).toEqual(kidsOf(bob).sort());
       [keysPath, ring] = ['/keys2.json', relayKeys];
       await expect(clientOf(pins).sendAndWait('secret')).rejects.toEqual(refused('key_changed'));
     });

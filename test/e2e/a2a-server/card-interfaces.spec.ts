@@ -155,7 +155,7 @@ describe('RI-01: each interface of a card reaches the agent of the card', () => 
 
   it.each(['default', 'globex'])('of the default agent of %s, when this gateway registers it itself', async (org) => {
     const [home] = org === 'default' ? ['both'] : ['theirs'];
-    await setDefault(org, home!);
+    await setDefault(org, home);
     try {
       const url = `${gateway.url}/a2a/agents/${home}${org === 'default' ? '' : `@${org}`}`;
       const { status, body } = await gateway.call('POST', '/api/a2a/agents', { url });
