@@ -7,7 +7,7 @@ import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import type { ActEvent } from './audit-event.js';
 import { AuditEventStore, type AuditFilter, type StoredEvent } from './audit-event.store.js';
 import { AuditVerificationService } from './audit-verification.service.js';
-import { AuditSealer } from './sealing/audit.sealer.js';
+import { AuditSealer } from './audit.sealer.js';
 import type { AuditEventView, DecisionView, Verification } from './audit.types.js';
 import { withFacts } from './personal/personal-facts.js';
 import { PersonalReader, type ReadFacts } from './personal/personal-reader.js';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { alongTheKey, chainHead, waitingEvents } from '../../src/audit/sealing/seal.js';
+import { alongTheKey, chainHead, waitingEvents } from '../../src/audit/audit-pending.store.js';
 import { newId, type AgentId, type OrgId, type TaskId } from '../../src/kernel/ids.js';
 import type { Act } from '../../src/kernel/verb-bus.js';
 import { migrateDatabase } from '../../src/platform/database/migrate.js';

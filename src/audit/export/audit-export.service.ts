@@ -9,7 +9,7 @@ import { ExportStream } from '../../platform/http/export-stream.js';
 import { SigningKeys, type Signer } from '../../platform/secrets/signing-keys.js';
 import { AuditCheckpoints } from '../audit-checkpoints.js';
 import { AuditKeysService } from '../audit-keys.service.js';
-import { AuditSealer } from '../sealing/audit.sealer.js';
+import { AuditSealer } from '../audit.sealer.js';
 import { AuditExportStore, type AuditSnapshot } from './audit-export.store.js';
 import { endBytes, exportLine, type ExportHeader, type ExportLine } from './export-lines.js';
 

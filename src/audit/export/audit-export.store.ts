@@ -4,7 +4,7 @@ import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import { positional } from '../../platform/database/sql.js';
 import { snapshotIdleTimeout } from '../../platform/http/export-stream.js';
-import { wholeEvent } from '../whole-event.js';
+import { wholeEvent } from '../audit-event.store.js';
 import type { ChainLink } from '../chain.js';
 import { PersonalReader } from '../personal/personal-reader.js';
 import {

@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { parseExact } from '../../protocol/exact-integers.js';
 import { longText, parseLongExact } from '../turns.js';
 
@@ -23,11 +22,3 @@ export async function parseLongColumns(rows: readonly Record<string, unknown>[])
     for (const [name, value] of Object.entries(row))
       if (value instanceof LongJson) row[name] = await parseLongExact(value.text);
 }
-
-const jsonTypes = new Set<number>([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
-
-/** The parsers of columns, for a pool. */
-export const columnTypes = {
-  getTypeParser: (type: number, format?: 'text' | 'binary'): unknown =>
-    jsonTypes.has(type) && format !== 'binary' ? readJson : pg.types.getTypeParser(type, format),
-};

@@ -2,7 +2,7 @@ import { PoolClient } from './pool-client.js';
 import { positional } from './sql.js';
 import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations as runQueueMigrations } from 'bullmq';
 import pg from 'pg';
-import { columnTypes } from './long-json.js';
+import { readJson } from './long-json.js';
 import { DataSource, type EntityTarget, type ObjectLiteral } from 'typeorm';
 import { CreateGateway1763769600000 } from '../../../migrations/1763769600000-CreateGateway.js';
 import { CreatePublishedAgents1763856000000 } from '../../../migrations/1763856000000-CreatePublishedAgents.js';
@@ -95,6 +95,13 @@ const migrationLock = 7_262_911;
 /** Connections for TypeORM and the hot statements. With queues, notices and locks a process stays under 25. */
 const poolSize = 10;
 
+const jsonTypes = new Set<number>([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
+
+/** Returns the parser of a column. */
+function getTypeParser(type: number, format?: 'text' | 'binary'): unknown {
+  return jsonTypes.has(type) && format !== 'binary' ? readJson : pg.types.getTypeParser(type, format);
+}
+
 /** Makes the data source of the application and of the migration command. */
 export function createDataSource(
   url: string,
@@ -113,7 +120,7 @@ export function createDataSource(
     applicationName: 'rialto',
     logger: 'debug', // the default logger always prints a failed migration on standard output
     // Ends a statement before the client regards its connection as dead.
-    extra: { keepAlive: true, statement_timeout: 15_000, types: columnTypes, Client },
+    extra: { keepAlive: true, statement_timeout: 15_000, types: { getTypeParser }, Client },
   });
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { AuditAnchor } from '../../../src/audit/anchors/audit-anchor.js';
 import { AuditCheckpoints } from '../../../src/audit/audit-checkpoints.js';
 import { AuditRetention } from '../../../src/audit/audit.retention.js';
-import { wholeEvent } from '../../../src/audit/whole-event.js';
+import { wholeEvent } from '../../../src/audit/audit-event.store.js';
 import { chainHash, genesisHash } from '../../../src/audit/chain.js';
 import { SigningKeys } from '../../../src/platform/secrets/signing-keys.js';
 import { statementBytes } from '../../../src/audit/checkpoint.js';

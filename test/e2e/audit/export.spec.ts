@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { AuditAnchor } from '../../../src/audit/anchors/audit-anchor.js';
 import { AuditCheckpoints } from '../../../src/audit/audit-checkpoints.js';
-import { wholeEvent } from '../../../src/audit/whole-event.js';
+import { wholeEvent } from '../../../src/audit/audit-event.store.js';
 import { AuditInspectionService } from '../../../src/audit/audit-inspection.service.js';
 import type { OrgId } from '../../../src/kernel/ids.js';
 import { loadSettings } from '../../../src/platform/config/settings.js';
