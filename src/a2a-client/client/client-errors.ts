@@ -32,7 +32,7 @@ export interface A2AClientErrorDetails {
   readonly remoteCode?: number;
   /**
    * Details that the remote agent sent with its error: google.rpc messages in JSON (v1.0 section 9.5). An agent of
-   * Rialto sends an ErrorInfo whose `reason` is the error code in capitals, such as `APPROVAL_REQUIRED` with
+   * Rialto sends an ErrorInfo: its `reason` is the error code in capitals, such as `APPROVAL_REQUIRED` with
    * `metadata.approvalUrl`.
    */
   readonly remoteDetails?: readonly JsonObject[];

@@ -6,8 +6,8 @@ import type { ChainLink } from '../chain.js';
 import { PersonalReader } from './personal-reader.js';
 
 /**
- * Reads audit events in a process that can open keys. There, a key that was exchanged is noticed too: whoever changes
- * the row of a key makes facts unreadable without an erasure.
+ * Reads audit events in a process that can open keys. There, a key that was exchanged is noticed too: a change of the
+ * row of a key makes facts unreadable without an erasure.
  */
 @Injectable()
 export class OpenedEvents extends AuditEventStore {

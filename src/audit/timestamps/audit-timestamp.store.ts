@@ -10,7 +10,7 @@ export interface StampedCheckpoint {
   readonly token?: Buffer;
 }
 
-/** A timestamp whose checkpoint is missing. */
+/** A timestamp without its checkpoint. */
 export interface LoneTimestamp {
   readonly number: number;
   /** The first event that the checkpoint before it does not confirm. */

@@ -83,7 +83,7 @@ describe('RI-52 decrypt', () => {
     ['an added member', 'not_decryptable', (one) => ({ ...one, note: 'x' })],
     ['a member that is no string', 'malformed', (one) => ({ ...one, task_id: 1 }) as never],
     ['a member that is half a character', 'malformed', (one) => ({ ...one, y: '\ud800' })],
-    ['a member whose name is half a character', 'malformed', (one) => ({ ...one, ['\ud800']: 'y' })],
+    ['a name of a member that is half a character', 'malformed', (one) => ({ ...one, ['\ud800']: 'y' })],
     ['a missing member', 'malformed', ({ sender: _, ...one }) => one as never],
   ])('refuses %s as %s', async (_, code, change, more = {}) => {
     await expect(decrypt(change(sealed), { ...incoming, ...more })).rejects.toEqual(refusal(code));

@@ -6,7 +6,7 @@ import type { PublishedAgent } from '../published.types.js';
 export interface Called {
   /** The part before the last `@`. */
   readonly word: string;
-  /** Without a port: the owner of a host owns all its ports. */
+  /** The host has no port: the owner of a host owns all its ports. */
   readonly host?: string;
   readonly whole: string;
 }

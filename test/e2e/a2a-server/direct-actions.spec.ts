@@ -174,7 +174,7 @@ describe('policies on messages decide about actions/invoke', () => {
     expect(upstream.calls).toHaveLength(1);
   });
 
-  it('and ask nobody about an action that is refused in any case', async () => {
+  it('and ask no person about an action that is refused in any case', async () => {
     await store(onSubmit('', 'all', '@ask("finance")'));
     const encrypted = { encrypted_payload: Buffer.alloc(64, 1).toString('base64url') };
     for (const [name, input, message] of [
