@@ -33,6 +33,11 @@ describe('digestOf', () => {
     expect(digest(more)).not.toBe(digest());
   });
 
+  it('changes with the addresses behind the target', () => {
+    const behind = (url: string) => digestOf(act, 'v1', finance, { url });
+    expect(new Set([digest(), behind('https://one.example'), behind('https://two.example')]).size).toBe(3);
+  });
+
   it('changes with the version of the policies', () => {
     expect(digest({}, 'v2')).not.toBe(digest());
   });

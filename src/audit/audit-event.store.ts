@@ -142,7 +142,7 @@ export class AuditEventStore {
 
   /** Returns the missing keys of the sealed facts in these links, each with the first event that has it. */
   async lostKeys(org: OrgId, links: readonly ChainLink[]): Promise<Map<string, number>> {
-    const used = this.keysOf(links);
+    const used = sealedKeysOf(links);
     if (used.size === 0) return used;
     const present = await this.pg.rows<{ id: string }>(
       'audit-present-keys',
@@ -151,14 +151,6 @@ export class AuditEventStore {
     );
     for (const { id } of present) used.delete(id);
     return used;
-  }
-
-  /** Returns the keys of the sealed facts in these links, each with the first event that has it. */
-  protected keysOf(links: readonly ChainLink[]): Map<string, number> {
-    const keys = new Map<string, number>();
-    for (const { event, sequence } of links)
-      for (const { key } of sealedFactsOf(event)) if (!keys.has(key)) keys.set(key, sequence);
-    return keys;
   }
 
   /** Returns those of the keys of which an event records the erasure, also one without a position in the chain. */
@@ -200,4 +192,12 @@ export class AuditEventStore {
       order by o.slug, id`,
     );
   }
+}
+
+/** Returns the keys of the sealed facts in these links, each with the first event that has it. */
+export function sealedKeysOf(links: readonly ChainLink[]): Map<string, number> {
+  const keys = new Map<string, number>();
+  for (const { event, sequence } of links)
+    for (const { key } of sealedFactsOf(event)) if (!keys.has(key)) keys.set(key, sequence);
+  return keys;
 }

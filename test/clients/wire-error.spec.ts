@@ -25,7 +25,9 @@ describe('the details of an error of a remote agent', () => {
   it('are read from HTTP+JSON, also with a reason that A2A does not define', () => {
     expect(restDetails({ error: { code: 409, details: [info, 7] } })).toEqual([info]);
     const known = { ...info, reason: 'TASK_NOT_FOUND' };
-    expect(restFault({ error: { code: 404, message: 'gone', details: [known] } })).toMatchObject({ data: [known] });
+    const status = { code: 404, message: 'gone', details: [known] };
+    for (const body of [{ error: status }, status])
+      expect(restFault(body)).toEqual({ code: -32_001, message: 'gone', data: [known] });
     for (const body of [undefined, null, [], { error: 'x' }, { error: { details: {} } }])
       expect(restDetails(body)).toEqual([]);
   });

@@ -63,7 +63,7 @@ export function notA2a(reason: string, cause?: unknown): RialtoError {
  */
 export function restFault(body: Json | undefined): RemoteFault | undefined {
   if (!isJsonObject(body)) return undefined;
-  const status = isJsonObject(body.error) ? body.error : body;
+  const status = statusIn(body);
   const message = typeof status.message === 'string' ? status.message : '';
   if (typeof status.code === 'number' && status.code < 0) return { code: status.code, message, data: status.data };
   const data = restDetails(body);
@@ -73,6 +73,11 @@ export function restFault(body: Json | undefined): RemoteFault | undefined {
 
 /** Returns the google.rpc details in the body of an HTTP+JSON answer, also those with reasons of the agent itself. */
 export function restDetails(body: Json | undefined): JsonObject[] {
-  const details = isJsonObject(body) && isJsonObject(body.error) ? body.error.details : undefined;
+  const { details } = isJsonObject(body) ? statusIn(body) : {};
   return Array.isArray(details) ? details.filter(isJsonObject) : [];
+}
+
+/** Returns the status of an error body, which some agents send without its `error` member. */
+function statusIn(body: JsonObject): JsonObject {
+  return isJsonObject(body.error) ? body.error : body;
 }

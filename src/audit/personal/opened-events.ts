@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
-import { AuditEventStore } from '../audit-event.store.js';
+import { AuditEventStore, sealedKeysOf } from '../audit-event.store.js';
 import type { ChainLink } from '../chain.js';
 import { PersonalReader } from './personal-reader.js';
 
@@ -20,7 +20,7 @@ export class OpenedEvents extends AuditEventStore {
 
   /** Returns the keys that do not open the facts that they sealed, each with the first event that has it. */
   override async lostKeys(org: OrgId, links: readonly ChainLink[]): Promise<Map<string, number>> {
-    const used = this.keysOf(links);
+    const used = sealedKeysOf(links);
     const first = new Set(used.values());
     const events = links.filter(({ sequence }) => first.has(sequence)).map(({ event }) => event);
     const read = await this.personal.read(org, events);

@@ -59,8 +59,8 @@ export class AuditTimestampStore {
   }
 
   /**
-   * Returns the first timestamp without its checkpoint; undefined when there is none. Those of checkpoints that
-   * retention dropped do not count: a worker may store one a moment later.
+   * Returns the first timestamp without its checkpoint; undefined when there is none. It does not count timestamps of
+   * checkpoints that retention dropped, because a worker may store one a moment later.
    */
   async firstWithoutCheckpoint(org: OrgId): Promise<LoneTimestamp | undefined> {
     const [row] = await this.pg.rows<{ number: string; sequence: string }>(
