@@ -28,11 +28,21 @@ export class TrustQuotas {
   }
 
   /**
-   * Counts one message that an org sends. Throws `denied` for an org of tier 0, and `rate_limited` with the time at
-   * which the next day begins. Returns nothing, at once, while quotas are off.
+   * Counts one message that an org sends while it is stored. A message that is not stored, because storing it fails or
+   * because a concurrent one with its key came first, is not counted. Throws `denied` for an org of tier 0, and
+   * `rate_limited` with the time at which the next day begins. Counts nothing while quotas are off.
+   * @param store returns undefined when nothing was stored.
    */
-  admitMessage(org: OrgId): Promise<void> | undefined {
-    return this.isOn ? this.countMessage(org) : undefined;
+  async admitMessage<Stored>(org: OrgId, store: () => Promise<Stored | undefined>): Promise<Stored | undefined> {
+    const day = this.isOn && (await this.countMessage(org));
+    if (!day) return store();
+    let stored: Stored | undefined;
+    try {
+      stored = await store();
+    } finally {
+      if (stored === undefined) await this.store.uncountMessage(org, day);
+    }
+    return stored;
   }
 
   /**
@@ -52,12 +62,15 @@ export class TrustQuotas {
     return this.requireWithin(org, 'groups', () => this.store.countGroups(tx, org), tx);
   }
 
-  private async countMessage(org: OrgId): Promise<void> {
+  /** Returns the day to which the message was added; undefined for a tier without a quota. */
+  private async countMessage(org: OrgId): Promise<string | undefined> {
     const tier = await this.orgs.trustTier(org);
     const limit = quotaOf(tier, 'messages');
-    if (limit === Infinity) return;
+    if (limit === Infinity) return undefined;
     if (limit === 0) throw new RialtoError('denied', { message: `an org of trust tier ${tier} may not send messages` });
-    if (!(await this.store.countMessage(org, limit))) throw this.refusal(tier, 'messages');
+    const day = await this.store.countMessage(org, limit);
+    if (day === undefined) throw this.refusal(tier, 'messages');
+    return day;
   }
 
   private refusal(tier: TrustTier, kind: QuotaKind): RialtoError {

@@ -127,28 +127,32 @@ export class TaskSubmitService {
     if (taskId !== undefined) {
       const from = await this.earlier.taskToContinue(ctx, agent, taskId, contextId);
       this.checks.requireAcceptableFor(agent, from, parts);
-      await this.checks.countMessage(ctx);
-      const taken = await this.intake.resumeTask(ctx, agent, from, submitted, key);
-      return taken && { isNew: false, ...taken };
+      return this.checks.admitMessage(ctx, async () => {
+        const taken = await this.intake.resumeTask(ctx, agent, from, submitted, key);
+        return taken && { isNew: false, ...taken };
+      });
     }
     await this.checks.requireNoNest(ctx, agent, submitted.waits);
-    await this.checks.countMessage(ctx);
-    const taken = await this.intake.createTask(act, ctx, agent, submitted, key);
-    const reply = taken?.run?.reply;
-    return reply ? this.keepReply(ctx, agent, taken.task, reply, key) : taken && { isNew: true, ...taken };
+    return this.checks.admitMessage(ctx, async () => {
+      const taken = await this.intake.createTask(act, ctx, agent, submitted, key);
+      const reply = taken?.run?.reply;
+      return reply ? this.keepReply(ctx, agent, taken.task, reply, key) : taken && { isNew: true, ...taken };
+    });
   }
 
-  /** Returns a reply that is the whole answer. Stores nothing, except the reply under its idempotency key. */
+  /**
+   * Returns a reply that is the whole answer. Stores nothing, except the reply under its idempotency key. Returns
+   * undefined when a concurrent request came first.
+   */
   private async keepReply(
     ctx: CallContext,
     agent: PublishedAgent,
     { contextId, id }: StoredTask,
     content: Said,
     key: IdempotencyKey | undefined,
-  ): Promise<Accepted> {
+  ): Promise<Accepted | undefined> {
     const reply: Message = { messageId: content.messageId ?? newId(), contextId, role: 'ROLE_AGENT', ...content };
-    if (!key || (await this.earlier.keepReply(ctx, agent, key, id, reply))) return { reply };
-    return (await this.earlier.resultOfKey(ctx, agent, key)) ?? { reply };
+    return !key || (await this.earlier.keepReply(ctx, agent, key, id, reply)) ? { reply } : undefined;
   }
 
   /**

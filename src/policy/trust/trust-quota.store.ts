@@ -9,9 +9,12 @@ import { queryIn, type Tx } from '../../platform/database/tx.js';
 export class TrustQuotaStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Counts one message of this day (UTC, by the clock of the database). Returns false when `most` are counted. */
-  async countMessage(org: OrgId, most: number): Promise<boolean> {
-    const rows = await this.pg.rows(
+  /**
+   * Counts one message of this day (UTC, by the clock of the database). Returns the day, or undefined when `most` are
+   * counted.
+   */
+  async countMessage(org: OrgId, most: number): Promise<string | undefined> {
+    const [row] = await this.pg.rows<{ day: string }>(
       'org-messages-count',
       `
       insert into org_messages as m (org_id, day, messages)
@@ -20,10 +23,22 @@ export class TrustQuotaStore {
         messages = case when m.day = excluded.day then m.messages + 1 else 1 end,
         day = excluded.day
       where m.day <> excluded.day or m.messages < :most
-      returning messages`,
+      returning day::text`,
       { org, most },
     );
-    return rows.length > 0;
+    return row?.day;
+  }
+
+  /** Removes one message from the count of a day, unless another day has begun. */
+  async uncountMessage(org: OrgId, day: string): Promise<void> {
+    await this.pg.rows(
+      'org-messages-uncount',
+      `
+      update org_messages
+      set messages = messages - 1
+      where org_id = :org and day = :day::date and messages > 0`,
+      { org, day },
+    );
   }
 
   /** Returns the tier of an org, and keeps it and the other counts of the org until the transaction ends. */

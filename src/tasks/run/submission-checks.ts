@@ -46,9 +46,12 @@ export class SubmissionChecks {
     this.requireAcceptedContent({ ...agent, executor: chooseRoute(executor, history) }, parts);
   }
 
-  /** Counts a message of an org, while quotas are on. Throws `rate_limited` and `denied`. */
-  countMessage({ org }: CallContext): Promise<void> | undefined {
-    return this.trust.admitMessage(org.id);
+  /** Counts a message of an org while it is stored, when quotas are on. Throws `rate_limited` and `denied`. */
+  admitMessage<Stored>(
+    { org }: CallContext,
+    store: () => Promise<Stored | undefined>,
+  ): Promise<Stored | undefined> {
+    return this.trust.admitMessage(org.id, store);
   }
 
   /** Refuses a call to an agent that already waits for the result of this call chain (AN-61). */

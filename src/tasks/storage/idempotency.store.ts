@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { AgentId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import type { Message } from '../../protocol/a2a/model.js';
-import { freesItsKey, type IdempotencyKey } from './task-writer.js';
+import { freesItsKey, orTakeFreeKey, type IdempotencyKey } from './task-writer.js';
 
 export interface KnownKey {
   readonly payloadHash: string;
@@ -73,9 +73,9 @@ export class IdempotencyStore {
     const rows = await this.pg.rows(
       'idempotency-keep',
       `
-      insert into a2a_idempotency_keys (org_id, agent_id, owner, key, payload_hash, task_id, answer)
+      insert into a2a_idempotency_keys as known (org_id, agent_id, owner, key, payload_hash, task_id, answer)
       values (:org, :agent, :owner, :key, :payloadHash, :id, :answer)
-      on conflict do nothing
+      ${orTakeFreeKey}
       returning key`,
       { org, agent, owner, key, payloadHash, id, answer: JSON.stringify(answer) },
     );

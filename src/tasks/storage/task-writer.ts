@@ -227,14 +227,7 @@ function claimKeys(rows: string): string {
     from json_to_recordset(${rows}) as r(
       org_id uuid, agent_id uuid, owner text, key text, payload_hash text, task_id uuid
     )
-    on conflict (org_id, agent_id, owner, key) do update
-    set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = null, created_at = now()
-    where known.answer is null
-      and exists (
-        select
-        from a2a_tasks t
-        where t.id = known.task_id and ${freesItsKey('t')}
-      )
+    ${orTakeFreeKey}
     returning task_id`;
 }
 
@@ -247,6 +240,17 @@ export function freesItsKey(task: string): string {
   return `(${task}.status_state in ('failed', 'canceled')
     and ${task}.status_message #>> '{metadata,errorCode}' is distinct from 'outcome_unknown')`;
 }
+
+/** Takes a known key that is free. The inserted row is called `known`. */
+export const orTakeFreeKey = `
+    on conflict (org_id, agent_id, owner, key) do update
+    set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = excluded.answer, created_at = now()
+    where known.answer is null
+      and exists (
+        select
+        from a2a_tasks t
+        where t.id = known.task_id and ${freesItsKey('t')}
+      )`;
 
 const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';
 

@@ -60,6 +60,18 @@ describe('the card of the conformance agent', () => {
         kid: expect.stringMatching(/.+/),
       });
   });
+
+  it('RI-46 gives a reply again for its idempotency key, also when a failed task had the key', async () => {
+    const send = async (kind: string) => {
+      const message = { messageId: `tck-${kind}`, role: 'ROLE_USER', parts: [{ text: 'x' }] };
+      const body = request('SendMessage', { message, idempotencyKey: 'one' });
+      return (await ask(`${urlOf(all, 'JSONRPC')}/`, { body })).json().result;
+    };
+    expect((await send('task-failure')).task.status.state).toBe('TASK_STATE_FAILED');
+    const [first, second] = [await send('message-response'), await send('message-response')];
+    expect(first.message.parts).toEqual([{ text: 'Direct message response' }]);
+    expect(second).toEqual(first);
+  });
 });
 
 describe('JSON-RPC of v1.0', () => {

@@ -83,6 +83,15 @@ describe('trust tiers of orgs with quotas', () => {
     expect(await counted('acme')).toBe(1);
   });
 
+  it('RI-49 concurrent messages with one idempotency key are counted once', async () => {
+    await hasSent('acme', 0);
+    const same = { message: { ...userMessage('at once'), messageId: 'm-50' } };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => send(same, { 'idempotency-key': 'k3' })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 201]);
+    expect(new Set(answers.map(({ body }) => body.task.id)).size).toBe(1);
+    expect(await counted('acme')).toBe(1);
+  });
+
   it('RI-49 the quota follows the tier: more for 2, no count for 3, and tier 0 may not send', async () => {
     await hasSent('acme', 100);
     expect((await send()).status).toBe(429);
