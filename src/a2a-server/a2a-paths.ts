@@ -1,3 +1,4 @@
+import { percentDecoded } from '../kernel/text.js';
 import type { HotRoute } from '../platform/http/http.types.js';
 
 /** Path segments that cannot be handles of agents, because other doors use them. */
@@ -22,9 +23,6 @@ export function splitAgentPath(prefix: string, path: string): { name: string; re
   const end = path.indexOf('/', prefix.length);
   const segment = end < 0 ? path.slice(prefix.length) : path.slice(prefix.length, end);
   if (segment === '' || (prefix === '/a2a/' && reserved.has(segment))) return undefined;
-  try {
-    return { name: decodeURIComponent(segment), rest: end < 0 ? '' : path.slice(end) };
-  } catch {
-    return undefined;
-  }
+  const name = percentDecoded(segment);
+  return name === undefined ? undefined : { name, rest: end < 0 ? '' : path.slice(end) };
 }

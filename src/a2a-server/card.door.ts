@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgRef } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { percentDecoded } from '../kernel/text.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
 import { sendProblem } from '../platform/http/problem.js';
 import { etagOf, sendValidated, type ValidatedBody } from '../platform/http/validated-answer.js';
@@ -209,10 +210,7 @@ function between(before: string, after: string): HotRoute['match'] {
     if (!path.startsWith(before) || !path.endsWith(after)) return undefined;
     const segment = path.slice(before.length, -after.length);
     if (segment === '' || segment.includes('/')) return undefined;
-    try {
-      return { name: decodeURIComponent(segment) };
-    } catch {
-      return undefined;
-    }
+    const name = percentDecoded(segment);
+    return name === undefined ? undefined : { name };
   };
 }

@@ -1,3 +1,13 @@
+/** Percent-decodes a text; undefined when it has an incomplete escape or bytes that are not valid UTF-8. */
+export function percentDecoded(text: string): string | undefined {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Removes the given characters from the end of a text in one pass; the pattern `/x+$/` would start again at each of
  * them.

@@ -1,5 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, someInside } from '../../kernel/json.js';
+import { percentDecoded } from '../../kernel/text.js';
 import { formsOf, instead, leastLength, withoutForms } from './secret-forms.js';
 
 /** Deeper nesting is hostile: searching it would need more stack than is available. */
@@ -171,14 +172,7 @@ function credentialsAmong(values: readonly (readonly [name: string, value: strin
 /** Finds the credentials in a URL: its password, encoded and decoded, and those among its query parameters. */
 export function credentialsOf(url: string): string[] {
   const { password, searchParams } = new URL(url);
-  return [password, decoded(password), ...credentialsAmong([...searchParams])].filter((one) => one !== '');
-}
-
-/** A URL may contain a percent sign that does not start an escape. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return [password, percentDecoded(password) ?? password, ...credentialsAmong([...searchParams])].filter(
+    (one) => one !== '',
+  );
 }

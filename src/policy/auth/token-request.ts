@@ -1,3 +1,5 @@
+import { percentDecoded } from '../../kernel/text.js';
+
 /*
  * Reads the request of a token endpoint (RFC 6749 sections 4.4 and 5.2), pure: the grant `client_credentials`, with the
  * client's id and secret in a Basic header or in the form.
@@ -53,11 +55,8 @@ function formCredentials(form: URLSearchParams): Credentials | undefined {
 /** Id and secret are form-encoded before they are joined (RFC 6749 section 2.3.1). */
 function basicCredentials(header: string): Credentials | undefined {
   const [, encoded] = /^basic ([\w+/=-]{1,2000})$/i.exec(header) ?? [];
-  const [, clientId, clientSecret] = /^([^:]+):(.+)$/.exec(Buffer.from(encoded ?? '', 'base64').toString()) ?? [];
-  if (clientId === undefined || clientSecret === undefined) return undefined;
-  try {
-    return { clientId: decodeURIComponent(clientId), clientSecret: decodeURIComponent(clientSecret) };
-  } catch {
-    return undefined;
-  }
+  const [, id, secret] = /^([^:]+):(.+)$/.exec(Buffer.from(encoded ?? '', 'base64').toString()) ?? [];
+  const clientId = percentDecoded(id ?? '');
+  const clientSecret = percentDecoded(secret ?? '');
+  return clientId && clientSecret ? { clientId, clientSecret } : undefined;
 }

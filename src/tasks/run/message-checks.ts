@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
+import { percentDecoded } from '../../kernel/text.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import { isEncrypted } from '../../protocol/a2a/encrypted-parts.js';
@@ -36,11 +37,13 @@ export class MessageChecks {
 
   /** Throws `unprocessable` when the caller, a registered agent, is the published agent itself (RI-48). */
   async requireOther({ org, principal }: CallContext, agent: PublishedAgent): Promise<void> {
-    const sender = (await this.registry.snapshot(org.id)).bySlug.get(principal.id)?.row;
+    const sender = (await this.registry.snapshot(org.id)).bySlug.get(principal.id);
     if (!sender) return;
     const { executor } = agent;
-    const isBehind = executor.kind === 'remote' && executor.agentId === sender.id;
-    if (!isBehind && !this.isDoorOf(sender.url, agent)) return;
+    const { row, card } = sender;
+    const urls = [row.url, ...(card?.interfaces.map(({ url }) => url) ?? [])];
+    const isBehind = executor.kind === 'remote' && executor.agentId === row.id;
+    if (!isBehind && !urls.some((url) => this.isDoorOf(url, agent))) return;
     throw new RialtoError('unprocessable', {
       message: `agent "${principal.id}" may not send messages to itself`,
       data: { agent: agent.name },
@@ -49,11 +52,13 @@ export class MessageChecks {
 
   /** True when a URL is the address of a published agent at this gateway. */
   private isDoorOf(url: string, { name, handle, org }: PublishedAgent): boolean {
-    const { base } = this.publicUrl;
-    if (!url.startsWith(`${base}/a2a/`)) return false;
-    const path = url.slice(`${base}/a2a/`.length).replace(/^agents\//, '');
-    const called = path.split('/', 1)[0]!.replaceAll('%40', '@');
-    return [name, handle, `${name}@${org.slug}`].includes(called);
+    const door = new URL(`${this.publicUrl.base}/a2a/`);
+    if (!URL.canParse(url)) return false;
+    const { origin, pathname } = new URL(url);
+    if (origin !== door.origin || !pathname.startsWith(door.pathname)) return false;
+    const path = pathname.slice(door.pathname.length).replace(/^agents\//, '');
+    const called = percentDecoded(path.split('/', 1)[0]!);
+    return called !== undefined && [name, handle, `${name}@${org.slug}`].includes(called);
   }
 }
 

@@ -190,6 +190,23 @@ describe('policies on messages decide about actions/invoke', () => {
     expect(await gateway.sql(`select from approvals where resource like '%"all"%'`)).toHaveLength(1);
   });
 
+  it('and an approval is not for another server that gets the name later', async () => {
+    const other = await TestUpstream.start();
+    other.add('count', () => ({ content: [] }), { annotations: { readOnlyHint: true } });
+    await store(onSubmit('', 'notes', '@ask("finance")'));
+    const { error } = await invoke({ text: 'moved' });
+    const { approvalId } = error.data[0].metadata;
+    await approve(approvalId);
+    await gateway.call('DELETE', '/api/mcp/servers/notes');
+    expect((await gateway.call('POST', '/api/mcp/servers', { id: 'notes', url: other.url })).status).toBe(201);
+    const again = await invoke({ text: 'moved' });
+    expect(again.error.data[0].metadata.approvalId).not.toBe(approvalId);
+    expect([...upstream.calls, ...other.calls]).toEqual([]);
+    await gateway.call('DELETE', '/api/mcp/servers/notes');
+    await gateway.call('POST', '/api/mcp/servers', { id: 'notes', url: upstream.url });
+    await other.close();
+  });
+
   it('and ask one question when the policies on the agent and on the tool both ask', async () => {
     await store(onSubmit('', 'notes', '@ask("finance")'));
     const asksLegal = 'forbid(principal, action == Action::"mcp_call", resource == Tool::"notes__count");';

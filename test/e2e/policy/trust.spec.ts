@@ -229,6 +229,7 @@ describe('trust tiers without quotas', () => {
 
   it('RI-48 an agent does not write to itself: 422, and nothing is stored', async () => {
     const stub = await startStubAgent({ name: 'kofi' });
+    const stubs = [stub];
     try {
       await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'kofi' });
       await publish(gateway, { name: 'facade', executor: { kind: 'remote', agentId: 'kofi' } });
@@ -249,11 +250,20 @@ describe('trust tiers without quotas', () => {
       expect((await send('facade', gateway.token)).status).toBe(200);
 
       await publish(gateway, { name: 'mirror', handle: 'looking-glass' });
-      const registered = { url: `${gateway.url}/a2a/agents/mirror`, slug: 'reflection' };
-      expect((await gateway.call('POST', '/api/a2a/agents', registered)).status).toBe(201);
-      expect((await send('mirror', await keyFor('reflection'))).status).toBe(422);
+      const elsewhere = await startStubAgent({ name: 'elsewhere', endpoint: `${gateway.url}/a2a/agents/mirror` });
+      stubs.push(elsewhere);
+      const doors = {
+        reflection: `${gateway.url}/a2a/agents/mirror`,
+        encoded: `${gateway.url}/a2a/agents/mir%72or?x=1`,
+        elsewhere: elsewhere.url,
+      };
+      for (const [slug, url] of Object.entries(doors)) {
+        const { status, body } = await gateway.call('POST', '/api/a2a/agents', { url, slug });
+        expect([status, body.detail]).toEqual([201, undefined]);
+        expect([slug, (await send('mirror', await keyFor(slug))).status]).toEqual([slug, 422]);
+      }
     } finally {
-      await stub.close();
+      for (const one of stubs) await one.close();
     }
   });
 });

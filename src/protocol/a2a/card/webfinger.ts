@@ -1,3 +1,5 @@
+import { percentDecoded } from '../../../kernel/text.js';
+
 /*
  * WebFinger for handles of agents (RFC 7033), pure: from the resource of a request to a name, and from an agent to the
  * descriptor with the addresses of its card and its door.
@@ -17,12 +19,7 @@ export interface Descriptor {
 /** Returns the handle `word@host` of a resource `acct:word@host`; undefined for any other resource. */
 export function handleIn(resource: string): string | undefined {
   const [, handle] = /^acct:([^@\s/]+@[^@\s/]+)$/i.exec(resource) ?? [];
-  if (handle === undefined) return undefined;
-  try {
-    return decodeURIComponent(handle).toLowerCase();
-  } catch {
-    return undefined;
-  }
+  return handle === undefined ? undefined : percentDecoded(handle)?.toLowerCase();
 }
 
 /** Describes an agent. @param rels restricts the links, when there are any (section 4.3). */

@@ -1,3 +1,4 @@
+import { percentDecoded } from '../../../kernel/text.js';
 import type { A2aVersion } from '../model.js';
 import type { OperationName } from '../request/operations.js';
 
@@ -60,26 +61,16 @@ export function paramsOf(route: RestRoute, segments: readonly string[]): Record<
   for (const [index, expected] of route.segments.entries()) {
     const segment = segments[index]!;
     if ('literal' in expected) {
-      if (unescaped(segment) !== expected.literal) return undefined;
+      if (percentDecoded(segment) !== expected.literal) return undefined;
       continue;
     }
     // The verb is matched before decoding, because an id may have an escaped colon.
     if (!segment.endsWith(expected.verb)) return undefined;
-    const value = unescaped(segment.slice(0, segment.length - expected.verb.length));
+    const value = percentDecoded(segment.slice(0, segment.length - expected.verb.length));
     if (value === undefined || value === '') return undefined;
     params[expected.param] = value;
   }
   return params;
-}
-
-/** Percent-decodes a segment; undefined when the result is not valid UTF-8. */
-export function unescaped(segment: string): string | undefined {
-  if (!segment.includes('%')) return segment;
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return undefined;
-  }
 }
 
 function route(version: A2aVersion, template: string, methods: RestRoute['methods']): RestRoute {

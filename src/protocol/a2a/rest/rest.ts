@@ -1,10 +1,11 @@
 import { isJsonObject, type Json } from '../../../kernel/json.js';
+import { percentDecoded } from '../../../kernel/text.js';
 import { invalidParams } from '../request/decoding.js';
 import type { DecodeOptions, OperationNamed, OperationValues } from '../dialect.js';
 import type { A2aVersion, StreamResponse } from '../model.js';
 import type { Decoded, OperationName } from '../request/operations.js';
 import { queryParams } from './rest-query.js';
-import { paramsOf, unescaped, v03Routes, v1Routes, type RestRoute } from './rest-routes.js';
+import { paramsOf, v03Routes, v1Routes, type RestRoute } from './rest-routes.js';
 import { decode as decodeNewer } from '../v1/decode.js';
 import { encodeEvent as encodeNewerEvent, encodeResult as encodeNewerResult } from '../v1/encode.js';
 import { encodeProtoEvent, encodeProtoResult } from '../v03/proto.js';
@@ -48,7 +49,7 @@ export function matchRest(method: string, path: string): RestMatch | RestMismatc
   if (first === 'v1') return find(v03Routes, method, rest);
   const found = find(v1Routes, method, segments);
   if (found) return found;
-  const tenant = unescaped(first);
+  const tenant = percentDecoded(first);
   return tenant ? find(v1Routes, method, rest, tenant) : undefined;
 }
 

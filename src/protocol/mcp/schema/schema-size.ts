@@ -1,4 +1,5 @@
 import { atOnce, isJsonObject, visitedAtOnce, type Json, type JsonObject } from '../../../kernel/json.js';
+import { percentDecoded } from '../../../kernel/text.js';
 
 const maxExpansion = 10_000;
 const maxAlternatives = 1_000;
@@ -111,9 +112,5 @@ export function pointedAt(root: Json, reference: string): Json | undefined {
 }
 
 function decode(token: string): string {
-  try {
-    return decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~');
-  } catch {
-    return token;
-  }
+  return percentDecoded(token)?.replaceAll('~1', '/').replaceAll('~0', '~') ?? token;
 }
