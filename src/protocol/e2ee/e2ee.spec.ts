@@ -55,6 +55,10 @@ describe('RI-52 decrypt', () => {
     expect([payload.toString(), sender, contentType]).toEqual(['the plan', 'alice', 'text/plain']);
   });
 
+  it.each(['messageId', 'contextId', 'sender', 'recipient'])('encrypts nothing with half a character in %s', (name) =>
+    expect(encrypt('x', { ...outgoing, [name]: 'a\ud800' })).rejects.toEqual(refusal('malformed')),
+  );
+
   it('encapsulates a fresh key for each message', async () => {
     const again = await encrypt('the plan', outgoing);
     expect(readOuter(again.encrypted_payload).enc).not.toEqual(readOuter(sealed.encrypted_payload).enc);

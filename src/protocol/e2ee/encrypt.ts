@@ -1,14 +1,15 @@
 import { hash, sign } from 'node:crypto';
 import {
+  type Envelope,
+  type Place,
   aadOf,
   envelopeVersion,
   infoOf,
   placeMembers,
+  requireTexts,
   signedBytes,
   writeInner,
   writeOuter,
-  type Envelope,
-  type Place,
 } from './envelope.js';
 import { Hpke, type Sealing } from './hpke.js';
 import {
@@ -37,7 +38,10 @@ export interface Outgoing extends Place {
 
 const hpke = new Hpke();
 
-/** Encrypts and signs one message. Throws `key_expired` when sender or receiver has no valid key. */
+/**
+ * Encrypts and signs one message. Throws `key_expired` when sender or receiver has no valid key, and `malformed` for a
+ * name or an id with a lone surrogate.
+ */
 export async function encrypt(payload: string | Uint8Array, outgoing: Outgoing): Promise<Envelope> {
   const { sealing, envelope, signer } = await prepared(outgoing);
   return seal(sealing, envelope, signer, payload);
@@ -85,6 +89,7 @@ async function prepared({ keys, recipientKeys, ...outgoing }: Outgoing): Promise
     content_type: outgoing.contentType ?? 'text/plain',
     ...(placeMembers(outgoing) as { message_id: string }),
   };
+  requireTexts(envelope);
   return { sealing: await hpke.sealingTo(key, infoOf(key.kid)), envelope, signer };
 }
 

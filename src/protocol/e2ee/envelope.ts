@@ -52,18 +52,25 @@ export function readEnvelope(value: unknown): Envelope {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new E2eeError('malformed', 'an envelope is an object');
   const members = value as Record<string, unknown>;
-  for (const [name, member] of Object.entries(members)) {
-    if (typeof member !== 'string') throw new E2eeError('malformed', `${name}: is not a string`);
-    // Canonical JSON, which the encryption authenticates, has no form for it.
-    if (!name.isWellFormed() || !member.isWellFormed())
-      throw new E2eeError('malformed', `${name.toWellFormed()}: contains a lone surrogate`);
-  }
+  requireTexts(members);
   const missing = required.find((name) => !Object.hasOwn(members, name));
   if (missing !== undefined) throw new E2eeError('malformed', `${missing}: is missing`);
   const { encryption_version: version } = members;
   if (version !== envelopeVersion)
     throw new E2eeError('wrong_version', `encryption_version is not ${envelopeVersion}; ask the sender to use it`);
   return value as Envelope;
+}
+
+/**
+ * Throws `malformed` unless all members are strings without lone surrogates: canonical JSON, which the encryption
+ * authenticates, has no form for these.
+ */
+export function requireTexts(members: object): void {
+  for (const [name, member] of Object.entries(members)) {
+    if (typeof member !== 'string') throw new E2eeError('malformed', `${name}: is not a string`);
+    if (!name.isWellFormed() || !member.isWellFormed())
+      throw new E2eeError('malformed', `${name.toWellFormed()}: contains a lone surrogate`);
+  }
 }
 
 /** Returns the bytes that the encryption authenticates: all members but the payload, as canonical JSON (RFC 8785). */

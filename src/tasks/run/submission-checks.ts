@@ -47,10 +47,7 @@ export class SubmissionChecks {
   }
 
   /** Counts a message of an org while it is stored, when quotas are on. Throws `rate_limited` and `denied`. */
-  admitMessage<Stored>(
-    { org }: CallContext,
-    store: () => Promise<Stored | undefined>,
-  ): Promise<Stored | undefined> {
+  admitMessage<Stored>({ org }: CallContext, store: () => Promise<Stored | undefined>): Promise<Stored | undefined> {
     return this.trust.admitMessage(org.id, store);
   }
 
