@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { entities } from '../entities.js';
-import { loadSettings, type Settings } from '../platform/config/settings.js';
+import { loadOperatorSettings, type Settings } from '../platform/config/settings.js';
 import { createDataSource, requireSchema } from '../platform/database/migrate.js';
 import { createLogger } from '../platform/telemetry/logger.js';
 import { OperatorService } from '../policy/operator.service.js';
@@ -27,7 +27,7 @@ export async function withDatabase<Result>(
   env: Env,
   work: (dataSource: DataSource, settings: Settings) => Promise<Result>,
 ): Promise<Result> {
-  const settings = loadSettings(env);
+  const settings = loadOperatorSettings(env);
   const database = await openDatabase(settings);
   try {
     await requireSchema(settings, database.url);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readMcpConfig } from './client-config.js';
 import { declaredServers } from './declared-servers.js';
+import { loadOperatorSettings, loadSettings } from './settings.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'rialto-client-config-'));
 const file = join(folder, 'mcp.json');
@@ -102,6 +103,14 @@ describe('C36 the MCP configuration file of a client', () => {
   ])('(P16) reports a problem with its place: %s', (_, content, expected) => {
     const { problems } = read(content);
     expect(problems).toEqual([expect.stringMatching(expected)]);
+  });
+
+  it('a variable that it names and that is not set stops the gateway, but no command that needs no server', () => {
+    writeFileSync(file, '{"mcpServers":{"a":{"url":"https://a.example/mcp","headers":{"k":"${NONE}"}}}}');
+    const env = { NODE_ENV: 'test', RIALTO_MCP_CONFIG_FILE: file, RIALTO_DATA_DIR: folder };
+    expect(() => loadSettings(env)).toThrow('NONE is named by the MCP server "a" and is not set');
+    expect(loadOperatorSettings(env)).toMatchObject({ RIALTO_MCP_CONFIG_FILE: file });
+    expect(() => loadOperatorSettings({ ...env, PORT: 'x' })).toThrow(/^PORT/);
   });
 
   it('is read in linear time', () => {

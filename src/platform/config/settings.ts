@@ -47,10 +47,23 @@ export class SettingsError extends Error {
 
 /** Reads and checks every setting. Throws SettingsError with all problems at once. */
 export function loadSettings(env: Record<string, string | undefined>): Settings {
+  return settingsOf(env, { usesDeclared: true });
+}
+
+/**
+ * Reads the settings for a command that uses no declared agent and no MCP server: problems of `mcp.config.json`, and of
+ * variables that either configuration file names, are no problem of the command.
+ */
+export function loadOperatorSettings(env: Record<string, string | undefined>): Settings {
+  return settingsOf(env, { usesDeclared: false });
+}
+
+function settingsOf(env: Record<string, string | undefined>, { usesDeclared }: { usesDeclared: boolean }): Settings {
   const production = isProductionRuntime(env);
   const { values, problems } = readEnvironment(env);
+  const ofDeclared = usesDeclared ? problems : [];
   const file = readConfigFile(values.RIALTO_CONFIG_FILE, problems);
-  const configFile = resolveSecrets(file, readMcpConfig(values.RIALTO_MCP_CONFIG_FILE, problems), env, problems);
+  const configFile = resolveSecrets(file, readMcpConfig(values.RIALTO_MCP_CONFIG_FILE, ofDeclared), env, ofDeclared);
   if (
     production &&
     !values.RIALTO_ENCRYPTION_KEY &&
@@ -65,7 +78,7 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
   if (production && !values.DATABASE_URL && !problems.some((problem) => problem.startsWith('DATABASE_URL')))
     problems.push('DATABASE_URL is required in production; the embedded database is for development');
   const keyName = values.RIALTO_API_KEY_ENV ?? configFile.apiKeyEnv;
-  const legacyBearer = keyName === undefined ? undefined : staticBearer(keyName, env, problems);
+  const legacyBearer = keyName === undefined ? undefined : staticBearer(keyName, env, ofDeclared);
   const cardKeys = readCardKeys(values.RIALTO_CARD_KEYS, problems);
   if (problems.length > 0) throw new SettingsError(problems);
   return {
