@@ -28,16 +28,18 @@ export interface Finding {
 
 /** First thing to try when a check fails and its error text gives no advice. */
 const hints: Readonly<Record<string, string>> = {
-  config: '`rialto config` shows what is set and where it comes from',
-  database: 'see DATABASE_URL, and that the server runs and takes connections from here',
+  config: 'the gateway does not start until this is corrected; docs/settings.md describes the settings and the files',
+  database: 'see DATABASE_URL, and that the server runs and accepts connections from here',
   schema: 'run `rialto db migrate`',
-  queue: 'see REDIS_URL, and that the server runs; work continues from the database meanwhile',
+  queue:
+    'with REDIS_URL: see that the server runs; work continues from the database meanwhile. ' +
+    'Without it the queues are in the database: run `rialto db migrate`',
   clock:
     'run NTP on this machine and on the one of the database: ' +
     'tokens use the clock of this one, leases that of the other',
   'encryption-key': 'RIALTO_ENCRYPTION_KEY must be the key that the database was used with before',
   auth: 'make one with `openssl rand -base64 48`',
-  gateway: 'see its log, and `/readyz` for what is down',
+  gateway: 'see that it runs at this address, its log, and `/readyz` for what is down',
   card: 'see the default agent of the org and its card at /api/a2a/published',
   mcp: 'see RIALTO_TOKEN: `rialto token --org default --sub you --role admin` prints a fresh one',
   policy: 'see /api/policies; `rialto policy disable` removes a broken one',
@@ -86,15 +88,19 @@ async function examineDatabase(settings: Settings): Promise<Finding[]> {
   }
   const { url, origin } = database;
   try {
+    const found = await runCheck('database', async () => {
+      await checkDatabase(url, settings.NODE_ENV === 'test');
+      return origin;
+    });
+    // Without a database the checks that need it would fail for the same reason, with misleading hints.
+    const withDatabase = (check: string, work: () => Promise<string>): Promise<Finding> =>
+      runCheck(check, found.status === 'ok' ? work : () => Promise.reject(new Skipped('the database cannot be used')));
     return [
-      await runCheck('database', async () => {
-        await checkDatabase(url, settings.NODE_ENV === 'test');
-        return origin;
-      }),
-      await runCheck('schema', () => schemaDetail(settings, url)),
-      await runCheck('queue', () => queueDetail(settings, url)),
-      await runCheck('clock', () => clockDetail(url)),
-      await runCheck('encryption-key', () => keyDetail(settings, url)),
+      found,
+      await withDatabase('schema', () => schemaDetail(settings, url)),
+      await (settings.REDIS_URL ? runCheck : withDatabase)('queue', () => queueDetail(settings, url)),
+      await withDatabase('clock', () => clockDetail(url)),
+      await withDatabase('encryption-key', () => keyDetail(settings, url)),
     ];
   } finally {
     await database.close();
@@ -176,16 +182,15 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
     const trials = token === undefined ? undefined : new GatewayTrials(probe, token);
     const withToken = (check: string, work: (trials: GatewayTrials) => Promise<string>): Promise<Finding> =>
       runCheck(check, () => (trials ? work(trials) : Promise.reject(new Skipped('RIALTO_TOKEN is not set'))));
-    const [gateway, card] = [
-      await runCheck('gateway', () => probe.readiness()),
-      await runCheck('card', () => probe.cardName()),
-    ];
-    const mcp = await withToken('mcp', () => probe.initialize(token!));
+    const gateway = await runCheck('gateway', () => probe.readiness());
+    const others = (checks: string[], reason: string): Finding[] => checks.map((check) => skipped(check, reason));
     // The checks below would fail for the same reason, with misleading hints.
-    if (mcp.status === 'failed' && /\b401\b/.test(mcp.detail)) {
-      const refused = 'the gateway does not take this token';
-      return [gateway, card, mcp, ...['policy', 'task', 'webhook'].map((check) => skipped(check, refused))];
-    }
+    if (gateway.status === 'failed')
+      return [gateway, ...others(['card', 'mcp', 'policy', 'task', 'webhook'], 'the gateway is not ready')];
+    const card = await runCheck('card', () => probe.cardName());
+    const mcp = await withToken('mcp', () => probe.initialize(token!));
+    if (mcp.status === 'failed' && /\b401\b/.test(mcp.detail))
+      return [gateway, card, mcp, ...others(['policy', 'task', 'webhook'], 'the gateway does not take this token')];
     return [
       gateway,
       card,

@@ -244,11 +244,15 @@ describe('rialto, next to a running gateway', () => {
       expect(token.stdout).toMatch(new RegExp(`^skipped +${check} +the gateway does not take this token`, 'm'));
     expect(token.stderr).toMatch(/^mcp: see RIALTO_TOKEN/m);
     const silent = await rialto(['doctor', '--url', 'http://127.0.0.1:1'], env);
-    expect(silent.stderr).toBe('gateway: see its log, and `/readyz` for what is down\nrialto: failed: gateway\n');
+    expect(silent.stderr).toMatch(/^gateway: see that it runs at this address.*\nrialto: failed: gateway\n$/);
     const member = await gateway.tokenOf('default', 'mel');
     const limited = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: member });
     expect(limited.code).toBe(0);
     expect(limited.stdout).toMatch(/^skipped +task +the token is not that of an admin/m);
+    const away = { DATABASE_URL: 'postgres://rialto@127.0.0.1:1/rialto' };
+    const database = await rialto(['doctor', '--url', gateway.url], { ...env, ...away, RIALTO_TOKEN: gateway.token });
+    expect(database.stdout.match(/^skipped .*the database cannot be used$/gm)).toHaveLength(4);
+    expect(database.stderr).toMatch(/^database: [^\n]+\nrialto: failed: database\n$/);
     const setting = await rialto(['doctor'], { ...env, RIALTO_PROT: '1' });
     expect(setting.stdout).toMatch(/^failed +config +RIALTO_PROT is not a setting/m);
   });
