@@ -391,6 +391,7 @@ function roundMs(duration: number): number {
 }
 
 function denial(act: Act, reason: string, cause?: unknown): RialtoError {
-  const policies = act.decision?.policies ?? [];
-  return new RialtoError('denied', { message: reason, data: { verb: act.verb, policies, decisionId: act.id }, cause });
+  const { policies = [], hint } = act.decision ?? {};
+  const data = { verb: act.verb, policies, decisionId: act.id };
+  return new RialtoError('denied', { message: reason, hint, data, cause });
 }

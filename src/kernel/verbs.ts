@@ -93,6 +93,8 @@ export interface Decision {
   /** Names of the policies that decided; empty when no permit matched. */
   readonly policies: readonly string[];
   readonly reason: string;
+  /** The action that removes the cause of a denial, when it is known. */
+  readonly hint?: string;
   /** The version of the policy set that made the decision. */
   readonly version?: string;
 }

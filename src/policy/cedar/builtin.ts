@@ -10,6 +10,17 @@ export interface PolicyText {
 /** Prefix of the names of the gateway's policies. No row and no `@id` may use it. */
 export const reservedPrefix = 'rialto:';
 
+const changedCardsWait = 'rialto:changed-cards-wait';
+
+/** Hints for denials that one guard alone decided, by the name of the guard. */
+export const builtinHints: ReadonlyMap<string, string> = new Map([
+  [
+    changedCardsWait,
+    'the card of the agent changed: GET /api/a2a/agents/{slug} shows it with `quarantine.cardHash`, ' +
+      'and an admin approves it with POST /api/a2a/agents/{slug}/approve {"cardHash": "…"}',
+  ],
+]);
+
 // Listed here and not derived from the catalogue's kinds, because `mcp_prompt` is a read there and viewers may not
 // use it.
 const viewerActions = [
@@ -37,7 +48,7 @@ export const builtinPolicies: readonly PolicyText[] = [
     text: 'forbid(principal, action == Action::"admin_write", resource) unless { principal in Group::"admin" };',
   },
   {
-    name: 'rialto:changed-cards-wait',
+    name: changedCardsWait,
     text: 'forbid(principal, action == Action::"a2a_invoke", resource) when { resource.agent.quarantined };',
   },
   {

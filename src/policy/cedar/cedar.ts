@@ -3,7 +3,7 @@ import { storableText } from '../../kernel/json.js';
 import { inTurns } from '../../platform/jobs/in-turns.js';
 import { actions, type Decision, type NeededApproval } from '../../kernel/verbs.js';
 import { allOf, isAskable } from './ask-annotation.js';
-import type { PolicyText } from './builtin.js';
+import { builtinHints, type PolicyText } from './builtin.js';
 import { cedarError, cedarLoss, guarded, isWellFormedDeep } from './cedar-guard.js';
 import { includes } from './context-reads.js';
 import { contextOf, entitiesOf, inputEntity, inputTags, principalUid, type PolicyCall } from './entities.js';
@@ -169,7 +169,8 @@ function readAnswer(set: PolicySet, answer: AuthorizationAnswer): Answer {
   const quoted = policies.map((name) => `"${name}"`).join(', ');
   if (decision === 'allow') return { allowed: true, policies, reason: `permitted by policy ${quoted}`, errors: [] };
   const reason = policies.length > 0 ? `forbidden by policy ${quoted}` : 'no permit matched';
-  return { allowed: false, policies, reason, errors: [] };
+  const hint = policies.length === 1 ? builtinHints.get(policies[0]!) : undefined;
+  return { allowed: false, policies, reason, ...(hint !== undefined && { hint }), errors: [] };
 }
 
 function unevaluated(failed: readonly { policy: string; why: string }[]): Answer {

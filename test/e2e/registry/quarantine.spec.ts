@@ -43,7 +43,13 @@ describe('abuse 19: RIALTO_CARD_CHANGES=approve', () => {
     });
     expect(await toolNames()).toEqual([]);
     agent.requests.length = 0;
-    expect((await call()).error).toMatchObject({ code: -32003, data: { policies: ['rialto:changed-cards-wait'] } });
+    expect((await call()).error).toMatchObject({
+      code: -32003,
+      data: {
+        policies: ['rialto:changed-cards-wait'],
+        hint: expect.stringContaining('POST /api/a2a/agents/{slug}/approve'),
+      },
+    });
     const asAdmin = await gateway.rpc('tools/call', { name: 'rug.read', arguments: {} });
     expect(asAdmin.error.code).toBe(-32003);
     expect(agent.requests).toHaveLength(0);
