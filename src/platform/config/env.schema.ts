@@ -193,7 +193,8 @@ export const environment = {
   RIALTO_ADMIN_PASSWORD: setting(
     z.string().min(12).optional(),
     'none',
-    'password of the user `admin` at `/admin/queues`; the API key of an admin works there too',
+    'password of the user `admin` at `/admin/queues`, and in production at `/docs`; ' +
+      'the API key of an admin of the org `default` works there too',
   ),
   RIALTO_STDIO_COMMANDS: setting(
     z.enum(['catalogue', 'any']).default('catalogue'),
