@@ -52,14 +52,19 @@ describe('pages that are made from the source', () => {
   });
 });
 
-/** Returns the agents and servers that the commands of a page create, as `path name`. */
+/** Returns the agents and servers that the commands and `mcp.config.json` of a page create, as `path name`. */
 function madeBy(page: string): string[] {
-  const commands = readFileSync(join(root, page), 'utf8').matchAll(/```(?:sh|console)\n([\s\S]*?)```/g);
-  return [...commands].flatMap(([, block]) =>
+  const text = readFileSync(join(root, page), 'utf8');
+  const created = [...text.matchAll(/```(?:sh|console)\n([\s\S]*?)```/g)].flatMap(([, block]) =>
     [...block!.matchAll(/\/api\/(a2a\/published|mcp\/servers)\s[^{]*\{ ?\\?"(?:name|id)\\?": \\?"([\w-]+)/g)].map(
       ([, path, name]) => `${path} ${name}`,
     ),
   );
+  const declared = [...text.matchAll(/```json\n(\{\s*"mcpServers"[\s\S]*?)```/g)].flatMap(([, json]) =>
+    Object.keys((JSON.parse(json!) as { mcpServers: object }).mcpServers),
+  );
+  // Each declared server is also a published agent of the same name.
+  return [...created, ...declared.flatMap((name) => [`mcp/servers ${name}`, `a2a/published ${name}`])];
 }
 
 describe('documents', () => {
@@ -70,7 +75,10 @@ describe('documents', () => {
     ];
     const made = pages.flatMap((page) => [...new Set(madeBy(page))]);
     expect(made).toEqual(
-      expect.arrayContaining(['a2a/published parrot', 'a2a/published echo', 'mcp/servers folder', 'mcp/servers notes']),
+      expect.arrayContaining([
+        ...['a2a/published parrot', 'a2a/published echo', 'a2a/published diary'],
+        ...['mcp/servers folder', 'mcp/servers notes', 'mcp/servers diary'],
+      ]),
     );
     expect(made.filter((one, index) => made.indexOf(one) !== index)).toEqual([]);
   });

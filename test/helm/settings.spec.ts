@@ -54,7 +54,7 @@ withHelm('the environment of the pods', () => {
     writeFileSync(values, /```yaml\n(podDefaults:[\s\S]*?)```/.exec(docs)![1]!);
     const all = objects('standard', '--values', values);
     const { containers } = podOf(find(all, 'Deployment', 'rialto-api'))!;
-    expect(containers.map(({ name }) => name)).toEqual(['api', 'notes']);
+    expect(containers.map(({ name }) => name)).toEqual(['api', 'archive']);
     expect(environmentOf(containers[0]!).RIALTO_OUTBOUND_ALLOW).toBe('127.0.0.1');
     expect(JSON.stringify(all)).toContain('http://127.0.0.1:8931/mcp');
   });
