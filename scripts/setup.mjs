@@ -20,9 +20,11 @@ import { builds } from './shipped-tree.mjs';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const path = (...parts) => join(root, ...parts);
+const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
 const say = (line) => process.stderr.write(`${line}\n`);
 const installStamp = path('node_modules', '.rialto-installed');
 const buildStamp = path('dist', '.rialto-built');
+const commitFile = path('dist', 'commit');
 const buildInfo = path('.cache', 'build.tsbuildinfo');
 const lock = path('.cache', 'setup.lock');
 
@@ -37,11 +39,12 @@ export async function setUp() {
   process.env.NODE_ENV ||= 'development';
   process.chdir(root);
   requireNode();
-  if (!installIsStale() && !buildIsStale()) return;
+  if (!installIsStale() && !buildIsStale()) return updateCommit();
   const unlock = await acquireLock();
   try {
     if (installIsStale()) await install();
     if (buildIsStale()) await build();
+    else updateCommit();
   } finally {
     unlock();
   }
@@ -179,9 +182,16 @@ async function build() {
   }
   dropOrphans();
   mkdirSync(path('dist'), { recursive: true });
-  writeFileSync(path('dist', 'commit'), `${commitOfSources()}\n`);
+  writeFileSync(commitFile, `${commitOfSources()}\n`);
   writeFileSync(buildStamp, key);
   say(`Built in ${seconds(started)}.`);
+}
+
+/** Writes the commit again when a new one has the sources of the build: its output stays valid. */
+function updateCommit() {
+  const head = git('rev-parse', '--verify', 'HEAD');
+  const known = readStamp(commitFile)?.trim().replace('-dirty', '');
+  if (head.status === 0 && head.stdout.trim() !== known) writeFileSync(commitFile, `${commitOfSources()}\n`);
 }
 
 /**
@@ -189,7 +199,6 @@ async function build() {
  * COMMIT.
  */
 function commitOfSources() {
-  const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
   const head = git('rev-parse', '--verify', 'HEAD');
   // A folder inside the checkout of another project must not use the commit of that project.
   const isOwn = head.status === 0 && git('ls-files', '--error-unmatch', 'package.json').status === 0;
