@@ -8,7 +8,7 @@ export const errorCodes = {
   invalid_params: { title: 'Invalid parameters', retryable: false, public: true },
   unauthenticated: { title: 'Authentication required', retryable: false, public: true },
   auth_not_configured: { title: 'Authentication is not configured', retryable: false, public: true },
-  denied: { title: 'Denied by policy', retryable: false, public: true },
+  denied: { title: 'Not permitted', retryable: false, public: true },
   approval_required: { title: 'A person must approve this call', retryable: true, public: true },
   tool_changed: { title: 'The tool changed and waits for approval', retryable: false, public: true },
   not_found: { title: 'Not found', retryable: false, public: true },
