@@ -41,7 +41,9 @@ describe('docs/publish-an-agent.md', () => {
     const agent = await startWeatherAgent();
     const [service, hook, model] = [await freePort(), await freePort(), await freePort()];
     let addresses: [string, string][] = [];
-    const here = (text: string) => addresses.reduce((all, [from, to]) => all.replaceAll(from, to), text);
+    // A free port may contain the digits of another one.
+    const here = (text: string) =>
+      addresses.reduce((all, [from, to]) => all.replaceAll(new RegExp(`(?<!\\d)${from}(?!\\d)`, 'g'), to), text);
     const blocks = blocksOf(readFileSync(page, 'utf8'));
     expect(blocks.filter(({ kind }) => kind === 'run').length).toBeGreaterThan(20);
 
