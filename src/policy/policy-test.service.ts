@@ -44,9 +44,15 @@ export class PolicyTestService {
               { name: 'tested', text: await validText('tested', question.text) },
             ]);
       const { allowed, needs, policies, reason, version } = this.decider.decideCall(set, call);
-      const approvers = needs && { approvers: [...needs.groups] };
-      const decision = needs ? 'ask' : allowed ? 'allow' : 'deny';
-      return { decision, policies: [...policies], reason, version, ...approvers };
+      const answer = { policies: [...policies], version };
+      if (!needs) return { decision: allowed ? 'allow' : 'deny', reason, ...answer };
+      const asking = policies.map((name) => `"${name}"`).join(', ');
+      return {
+        decision: 'ask',
+        reason: `approval required by policy ${asking}`,
+        approvers: [...needs.groups],
+        ...answer,
+      };
     });
   }
 

@@ -244,7 +244,10 @@ describe('approvals of acts', () => {
     expect(result.tools.map(({ name }: { name: string }) => name)).toContain('bank__pay');
     const question = { principal: 'User::"bob"', action: 'mcp_call', resource: 'Tool::"bank__pay"' };
     const { body } = await gateway.call('POST', '/api/policies/test', question);
-    expect(body).toMatchObject({ decision: 'ask', approvers: ['finance'], policies: ['ask'] });
+    expect(body).toMatchObject({
+      ...{ decision: 'ask', approvers: ['finance'], policies: ['ask'] },
+      reason: 'approval required by policy "ask"',
+    });
   });
 
   it('a message to an agent is bound with all its parts, and waits with 409 at the REST binding', async () => {
