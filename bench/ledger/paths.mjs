@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { json } from '../lib/processes.mjs';
 
 /**
@@ -30,7 +31,54 @@ export const paths = {
         text.includes('structuredContent'),
       );
   },
+  dispatch: async ({ url, token, agentUrl }) => {
+    await json(`${url}/api/a2a/agents`, { token, body: { url: agentUrl, slug: 'dispatched' } });
+    return () =>
+      json(`${url}/api/a2a/dispatch`, { token, body: { workType: 'echo', description: 'Repeat the number.' } });
+  },
+  report: async (gateway) => {
+    const { submit, report } = await openMailbox(gateway);
+    await submit();
+    const parts = [{ text: gateway.text(90) }];
+    let n = 0;
+    return () => report({ type: 'artifact', artifact: { artifactId: 'a', parts }, append: n++ > 0 });
+  },
+  turn: async (gateway) => {
+    const { submit, report } = await openMailbox(gateway);
+    const { id: taskId, contextId } = await submit();
+    const ask = () => report({ type: 'ask', text: gateway.text(90) });
+    await ask();
+    return async () => {
+      await submit({ taskId, contextId });
+      await ask();
+    };
+  },
 };
+
+/**
+ * Publishes a mailbox agent. `submit` sends it a message, and leases the task for its worker; `report` reports for the
+ * leased task.
+ */
+async function openMailbox({ url, token, text }) {
+  const name = `box-${randomUUID().slice(0, 8)}`;
+  const published = { name, description: 'x', executor: { kind: 'mailbox' }, a2a_enabled: true };
+  const { secret } = await json(`${url}/api/a2a/published`, { token, body: published });
+  let leased;
+  const submit = async (task = {}) => {
+    const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: text(90) }], ...task };
+    const params = { message, configuration: { returnImmediately: true, historyLength: 1 } };
+    const body = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
+    const { result } = await json(`${url}/a2a/agents/${name}`, { token, body });
+    leased = await json(`${url}/api/mailbox/${name}/lease?waitMs=30000`, { token: secret, body: {} });
+    return result.task;
+  };
+  const report = (event) =>
+    json(`${url}/api/executions/${leased.task.id}/events`, {
+      token: leased.token,
+      body: { id: randomUUID(), leaseEpoch: leased.leaseEpoch, ...event },
+    });
+  return { submit, report };
+}
 
 const isStarted = (text) => /TASK_STATE_(SUBMITTED|WORKING|COMPLETED)/.test(text);
 const isCompleted = (text) => text.includes('TASK_STATE_COMPLETED');
@@ -67,5 +115,5 @@ export async function openGateway({ url, token }, { agentUrl, text, ended }) {
       const message = { messageId: `m${++id}`, role: 'ROLE_USER', parts: [{ text: text(500) }] };
       return rpc(method, { message, configuration }, expect);
     };
-  return { url, token, agentUrl, post, rpc, send, ended };
+  return { url, token, agentUrl, text, post, rpc, send, ended };
 }

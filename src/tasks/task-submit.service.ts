@@ -128,7 +128,7 @@ export class TaskSubmitService {
       const from = await this.earlier.taskToContinue(ctx, agent, taskId, contextId);
       this.checks.requireAcceptableFor(agent, from, parts);
       return this.checks.admitMessage(ctx, async () => {
-        const taken = await this.intake.resumeTask(ctx, agent, from, submitted, key);
+        const taken = await this.intake.resumeTask(act, ctx, agent, from, submitted, key);
         return taken && { isNew: false, ...taken };
       });
     }

@@ -30,6 +30,7 @@ import { MailboxHandOuts } from './external/mailbox-hand-outs.js';
 import { MailboxController } from './external/mailbox.controller.js';
 import { MailboxService } from './external/mailbox.service.js';
 import { MailboxStore } from './storage/mailbox.store.js';
+import { ReportedTaskStore } from './storage/reported-task.store.js';
 import { TaskAdoption } from './task-adoption.js';
 import { TaskBrowseService } from './admin/task-browse.service.js';
 import { ConversationController } from './admin/conversation.controller.js';
@@ -107,6 +108,7 @@ import { WorkOrders } from './external/work-orders.js';
     ReportApplier,
     Executions,
     MailboxStore,
+    ReportedTaskStore,
     MailboxWaiters,
     MailboxHandOuts,
     MailboxTasks,

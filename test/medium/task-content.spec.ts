@@ -4,7 +4,7 @@ import { Pg } from '../../src/platform/database/pg.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { EventSinks } from '../../src/tasks/event-sinks.js';
 import { applyUpdate, resumeTask } from '../../src/tasks/lifecycle/task.lifecycle.js';
-import { claimedColumns, taskColumns, TaskStore } from '../../src/tasks/storage/task.store.js';
+import { briefColumns, taskColumns, TaskStore } from '../../src/tasks/storage/task.store.js';
 import { TaskWriter } from '../../src/tasks/storage/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 import { inserted, message, moved, opened, step } from '../support/stubs/task-changes.js';
@@ -106,11 +106,16 @@ describe('the content of a task that continues', () => {
       return moved.event;
     });
     await writer.commitInBatch({ task: last, from: task, events, hold: { leaseOwner: 1, leaseMs: 15_000 } });
-    const { rows } = await pool.query(`select ${claimedColumns()} from a2a_tasks t where id = $1`, [task.id]);
+    const { rows } = await pool.query(`select ${briefColumns()} from a2a_tasks t where id = $1`, [task.id]);
     expect(rows[0]).toMatchObject({ seq: 21, history: null, artifacts: null, log: null });
-    const [claimed] = await store.claimed(rows);
-    expect(claimed).toMatchObject({ seq: 21, artifacts: last.artifacts });
-    expect(await store.claimed([{ ...rows[0], seq: 20 }])).toEqual([undefined]);
-    expect(await store.claimed([{ ...rows[0], lease_epoch: 7 }])).toEqual([undefined]);
+    const whole = { seq: 21, artifacts: last.artifacts };
+    for (const stale of [{ seq: 20 }, { lease_epoch: 7 }])
+      expect(await new TaskStore(new Pg(pool)).ofBriefRows([{ ...rows[0], ...stale }])).toEqual([undefined]);
+    expect(await store.ofBriefRows(rows)).toEqual([expect.objectContaining(whole)]);
+    const memo = { ...rows[0], lease_epoch: 7, memo: 'remembered' };
+    expect(await store.ofBriefRows([memo])).toEqual([
+      expect.objectContaining({ ...whole, epoch: 7, memo: 'remembered' }),
+    ]);
+    expect(await store.ofBriefRows([{ ...rows[0], seq: 20 }])).toEqual([undefined]);
   });
 });

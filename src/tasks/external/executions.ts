@@ -5,12 +5,12 @@ import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { ContextService } from '../../policy/context.service.js';
 import { wordOf } from '../../protocol/a2a/states.js';
 import { PublishedService } from '../../registry/published.service.js';
-import { TaskStore } from '../storage/task.store.js';
+import { ReportedTaskStore, type ReportedTask } from '../storage/reported-task.store.js';
 import { maySee, workerFor } from '../task-verbs.js';
 import { noSuchTask, type StoredTask } from '../task.types.js';
 import type { ExecutionEvent, ReportView } from './execution-events.js';
 import type { Reporter } from './execution.guard.js';
-import { ReportApplier } from './report-applier.js';
+import { idsOf, ReportApplier } from './report-applier.js';
 
 /** Takes reports about tasks from the external workers or services that run them. */
 @Injectable()
@@ -19,7 +19,7 @@ export class Executions {
     private readonly verbs: VerbBus,
     private readonly contexts: ContextService,
     private readonly published: PublishedService,
-    private readonly tasks: TaskStore,
+    private readonly tasks: ReportedTaskStore,
     private readonly reports: ReportApplier,
   ) {}
 
@@ -28,21 +28,26 @@ export class Executions {
    * `denied`, `rate_limited`, and `conflict` for a task that has ended, or for a lease that is over.
    */
   async report(reporter: Reporter, id: string, events: readonly ExecutionEvent[]): Promise<ReportView> {
-    const task = await this.requireReportable(reporter, id);
+    const { task, applied } = await this.requireReportable(reporter, id, events);
     if ('ctx' in reporter)
       return this.verbs.around(reportAct(reporter.ctx, task), async () =>
-        reportView(await this.reports.applyEvents(task, events)),
+        reportView(await this.reports.applyEvents(task, events, { applied })),
       );
     const agent = (await this.published.byId(task.agentId)) ?? { id: task.agentId, org: { id: task.orgId, slug: '' } };
     this.contexts.admit(workerFor(agent, reporter.requestId));
-    return reportView(await this.reports.applyEvents(task, events, { scope: reporter }));
+    return reportView(await this.reports.applyEvents(task, events, { scope: reporter, applied }));
   }
 
-  private async requireReportable(reporter: Reporter, id: string): Promise<StoredTask> {
-    const task = isUuid(id) ? await this.tasks.find(id) : undefined;
-    const mayReport = task && ('ctx' in reporter ? maySee(reporter.ctx, task) : reporter.taskId === task.id);
+  private async requireReportable(
+    reporter: Reporter,
+    id: string,
+    events: readonly ExecutionEvent[],
+  ): Promise<ReportedTask> {
+    const found = isUuid(id) ? await this.tasks.find(id, idsOf(events)) : undefined;
+    const mayReport =
+      found && ('ctx' in reporter ? maySee(reporter.ctx, found.task) : reporter.taskId === found.task.id);
     if (!mayReport) throw noSuchTask(id);
-    return task;
+    return found;
   }
 }
 

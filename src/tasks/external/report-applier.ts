@@ -10,7 +10,7 @@ import type { ExecutorConfig } from '../../registry/published.types.js';
 import { ExecutionTokens, type TokenScope } from '../execution-tokens.js';
 import { TaskChanges } from '../lifecycle/task-changes.js';
 import { mailboxLeaseMs, mailboxWaitMs, silenceMs, uncertainMs } from '../storage/execution-times.js';
-import { TaskStore } from '../storage/task.store.js';
+import { ReportedTaskStore } from '../storage/reported-task.store.js';
 import type { Hold } from '../storage/task-writer.js';
 import { isSettled } from '../task-stream.service.js';
 import { isEnded, type StoredTask } from '../task.types.js';
@@ -24,7 +24,7 @@ type ExternalKind = Extract<ExecutorConfig['kind'], 'http' | 'mailbox'>;
 export class ReportApplier {
   constructor(
     private readonly changes: TaskChanges,
-    private readonly store: TaskStore,
+    private readonly store: ReportedTaskStore,
     private readonly published: PublishedService,
     private readonly secrets: ExecutorSecrets,
     private readonly tokens: ExecutionTokens,
@@ -36,18 +36,16 @@ export class ReportApplier {
    * @param seen the task as it was read last.
    * @param reached the turn that the service has received.
    * @param scope of the token that the reporter bears.
+   * @param applied those of the events that the task had applied when it was read; read again when absent.
    */
   async applyEvents(
     seen: StoredTask,
     events: readonly ExecutionEvent[],
-    { reached, scope }: { reached?: number; scope?: TokenScope } = {},
+    { reached, scope, applied: known }: { reached?: number; scope?: TokenScope; applied?: readonly string[] } = {},
   ): Promise<StoredTask> {
     const cleaned = await this.withoutCredentials(seen, events, scope);
     return this.changes.changeNewest(seen, async (from) => {
-      const applied = await this.store.appliedReports(
-        from.id,
-        events.map(({ id }) => id),
-      );
+      const applied = (from === seen ? known : undefined) ?? (await this.store.appliedOf(from.id, idsOf(events)));
       const fresh = unseen(from, cleaned, applied);
       const isFirstArrival = reached === turnOf(from) && !hasReached(from) && !isSettled(from.state);
       if (fresh.length === 0 && !isFirstArrival) return from;
@@ -75,7 +73,7 @@ export class ReportApplier {
     scope?: TokenScope,
   ): Promise<readonly ExecutionEvent[]> {
     if (events.length === 0) return events;
-    const { secret, url } = await this.secrets.secretsOf(agentId);
+    const { secret, url } = await this.secrets.recentSecretsOf(agentId);
     const tokens = [{ taskId: id }, ...(scope ? [scope] : [])].map((one) => this.tokens.issue(one));
     const secrets = [...(secret ? [secret.reveal()] : []), ...(url === undefined ? [] : credentialsOf(url))];
     return new CredentialRemover([...tokens, ...secrets]).clean(events);
@@ -91,6 +89,10 @@ export class ReportApplier {
       data: { taskId: task.id },
     });
   }
+}
+
+export function idsOf(events: readonly ExecutionEvent[]): string[] {
+  return events.map(({ id }) => id);
 }
 
 const insertReports: RowStatement = {

@@ -78,6 +78,7 @@ export class TaskIntake {
    * Throws `unsupported_operation`, `rate_limited`, `unavailable`.
    */
   async resumeTask(
+    act: Act,
     ctx: CallContext,
     agent: PublishedAgent,
     from: StoredTask,
@@ -86,11 +87,14 @@ export class TaskIntake {
   ): Promise<TakenIn | undefined> {
     const { trustTier } = messageFacts(ctx, params.message);
     const moved = resumeTask(from, messageOf(params), this.changes.step(), trustTier);
-    return this.quota.admitTask(ctx, () => {
-      const first = { key, rows: rows?.(from.id) };
-      return this.withInbox(from.id, follows, () =>
+    return this.quota.admitTask(ctx, async () => {
+      const record = this.ledger.completion(act);
+      const first = { record: record.rows, key, rows: rows?.(from.id) };
+      const taken = await this.withInbox(from.id, follows, () =>
         this.starter.storeAndStart(ctx, agent, { moved, first, from, waits }),
       );
+      if (taken) record.done();
+      return taken;
     });
   }
 

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { AgentId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import type { Message } from '../../protocol/a2a/model.js';
-import { freesItsKey, orTakeFreeKey, type IdempotencyKey } from './task-writer.js';
+import { freesItsKey, orTakeFreeKey } from './idempotency-keys.js';
+import type { IdempotencyKey } from './task-writer.js';
 
 export interface KnownKey {
   readonly payloadHash: string;

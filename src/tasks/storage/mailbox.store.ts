@@ -4,7 +4,7 @@ import { isFree, Presence } from '../../platform/database/presence.js';
 import { later } from '../../platform/database/sql.js';
 import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
 import { lastsSince, type Claimed } from './task-lease.store.js';
-import { claimedColumns, TaskStore, type ClaimedRow } from './task.store.js';
+import { briefColumns, TaskStore, type BriefRow } from './task.store.js';
 import type { StoredTask } from '../task.types.js';
 import type { Hold } from './task-writer.js';
 
@@ -43,7 +43,7 @@ export class MailboxStore {
    * the index of open tasks.
    */
   async lease(agentId: string): Promise<Claimed | undefined> {
-    const rows = await this.pg.rows<ClaimedRow & { crashes: number }>(
+    const rows = await this.pg.rows<BriefRow & { crashes: number }>(
       'mailbox-lease',
       `
       update a2a_tasks t
@@ -61,10 +61,10 @@ export class MailboxStore {
         limit 1
         for update skip locked
       )
-      returning ${claimedColumns()}, t.crashes`,
+      returning ${briefColumns()}, t.crashes`,
       { agentId, self: this.presence.id, trust: this.presence.trust },
     );
-    const [task] = await this.tasks.claimed(rows);
+    const [task] = await this.tasks.ofBriefRows(rows);
     return task && { task, crashes: rows[0]!.crashes };
   }
 

@@ -7,7 +7,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { isFree, Presence } from '../../platform/database/presence.js';
 import { ago, later } from '../../platform/database/sql.js';
 import { backlogFrom, everybody } from './open-tasks.js';
-import { claimedColumns, TaskStore, type ClaimedRow } from './task.store.js';
+import { briefColumns, TaskStore, type BriefRow } from './task.store.js';
 import { mostCounted, type Waiting } from '../../platform/telemetry/metrics.js';
 import { type StoredTask } from '../task.types.js';
 
@@ -118,7 +118,7 @@ export class TaskLeases {
    */
   private async claimAll(requests: readonly ClaimRequest[]): Promise<(Claimed | undefined)[]> {
     const { waiting } = requests.at(-1)!;
-    const rows = await this.pg.rows<ClaimedRow & { crashes: number; isTakenOver: boolean }>(
+    const rows = await this.pg.rows<BriefRow & { crashes: number; isTakenOver: boolean }>(
       'task-claim',
       `
       update a2a_tasks t
@@ -139,7 +139,7 @@ export class TaskLeases {
         and t.org_id <> all(:waitingOrgs::uuid[])
         and ${senderOf} <> all(:waitingSenders::text[])
         and (t.lease_owner is distinct from :self or t.id <> all(:ourIds::uuid[]))
-      returning ${claimedColumns()}, t.crashes,
+      returning ${briefColumns()}, t.crashes,
         before.lease_until is not null and before.lease_owner is distinct from :self as "isTakenOver"`,
       {
         ids: requests.map(({ id }) => id),
@@ -150,7 +150,7 @@ export class TaskLeases {
         trust: this.presence.trust,
       },
     );
-    const tasks = await this.tasks.claimed(rows);
+    const tasks = await this.tasks.ofBriefRows(rows);
     const claimed = new Map(
       rows.map(({ id, crashes, isTakenOver }, index) => {
         const task = tasks[index];

@@ -9,6 +9,7 @@ import type { Message } from '../../protocol/a2a/model.js';
 import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
 import { longLog } from './long-tasks.js';
 import { rowToStore } from './stored-event.js';
+import { claimKeys, mayUseKey } from './idempotency-keys.js';
 import type { EventSink } from '../event-sink.port.js';
 import { EventSinks } from '../event-sinks.js';
 import { type NumberedEvent, type StoredTask } from '../task.types.js';
@@ -38,7 +39,8 @@ export interface TaskChange {
   readonly events: readonly NumberedEvent[];
   readonly hold: Hold;
   /**
-   * Rows of the act's record. They are committed even when the change is lost, because the act was decided and tried.
+   * Rows of the act's record. Those of a new task are committed even when the change is lost, because its message gets
+   * the result of the earlier one with its key. Those of a task that continues are committed with the change or not.
    */
   readonly record?: readonly RowChange[];
   /** Rows of other modules that are committed with the change or not at all; each has a `task_id`. */
@@ -133,12 +135,19 @@ function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly Even
   }
   parts.addRows(
     'record',
-    batch.flatMap(({ record }) => record ?? []),
+    fresh.flatMap(({ record = [] }) => record),
+  );
+  parts.addRows(
+    'resumed',
+    moved.flatMap(({ task, record = [] }) =>
+      record.map(({ statement, row }) => ({ statement, row: { task_id: task.id, row } })),
+    ),
+    (rows) => ofChanged(rows, `x->'row'`),
   );
   parts.addRows(
     'rows',
     batch.flatMap(({ rows }) => rows ?? []),
-    ofChanged,
+    (rows) => ofChanged(rows),
   );
   return parts.compose('select id from ok');
 }
@@ -172,10 +181,10 @@ class Statement {
   }
 }
 
-/** The rows of a jsonb array that belong to a changed task. */
-function ofChanged(rows: string): string {
+/** The rows of a jsonb array that belong to a changed task, or a member of each. */
+function ofChanged(rows: string, row = 'x'): string {
   return `(
-    select coalesce(jsonb_agg(x), '[]')
+    select coalesce(jsonb_agg(${row}), '[]')
     from jsonb_array_elements(${rows}) x
     where (x->>'task_id')::uuid in (select id from ok)
   )`;
@@ -215,44 +224,6 @@ function insertTasksWhere(rows: string, condition: string): string {
     ${condition}
     returning id, org_id`;
 }
-
-/**
- * Claims keys. A key is free when it has no task, or when its task failed or was canceled. The check sees only rows of
- * this statement's snapshot; a task that a concurrent request committed a moment ago is not among them.
- */
-function claimKeys(rows: string): string {
-  return `
-    insert into a2a_idempotency_keys as known (org_id, agent_id, owner, key, payload_hash, task_id)
-    select *
-    from json_to_recordset(${rows}) as r(
-      org_id uuid, agent_id uuid, owner text, key text, payload_hash text, task_id uuid
-    )
-    ${orTakeFreeKey}
-    returning task_id`;
-}
-
-/**
- * SQL condition under which a task frees its key: it failed or was canceled. A task with an unknown outcome keeps its
- * key, because its remote may have done the work: a repeat under the same key must find this task, and must not do the
- * work twice.
- */
-export function freesItsKey(task: string): string {
-  return `(${task}.status_state in ('failed', 'canceled')
-    and ${task}.status_message #>> '{metadata,errorCode}' is distinct from 'outcome_unknown')`;
-}
-
-/** Takes a known key that is free. The inserted row is called `known`. */
-export const orTakeFreeKey = `
-    on conflict (org_id, agent_id, owner, key) do update
-    set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = excluded.answer, created_at = now()
-    where known.answer is null
-      and exists (
-        select
-        from a2a_tasks t
-        where t.id = known.task_id and ${freesItsKey('t')}
-      )`;
-
-const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';
 
 function updateTasks(rows: string): string {
   return updateTasksWhere(rows, '');

@@ -52,8 +52,8 @@ export function taskColumns(
 
 const everything: TaskSelection = { artifacts: true, history: true, statusMessage: true };
 
-/** The columns for a statement that claims a task: without content if the log is long, because it may be remembered. */
-export function claimedColumns(): string {
+/** The columns of a task, without its content if the log is long, because it may be remembered (`ofBriefRows`). */
+export function briefColumns(): string {
   return taskColumns(everything, (column) => `case when t.seq < ${longLog} then ${column} end`);
 }
 
@@ -84,8 +84,11 @@ export interface TaskRow {
 /** The columns of `taskColumns` with a size that callers decide. */
 const contentColumns = ['history', 'artifacts', 'status_message', 'log'];
 
-/** A row of `claimedColumns`. Without `history` it has no content. */
-export type ClaimedRow = TaskRow | (Omit<TaskRow, 'history'> & { history: null });
+/** A row of `briefColumns`. Without `history` it has no content. */
+export type BriefRow = TaskRow | (Omit<TaskRow, 'history'> & { history: null });
+
+/** The members of a task that change without an event, and the number of its last event. */
+type Position = Pick<TaskRow, 'id' | 'seq' | 'lease_epoch' | 'memo'>;
 
 interface TaskEventsRow extends EventsRow {
   readonly task_id: string;
@@ -199,20 +202,6 @@ export class TaskStore {
     });
   }
 
-  /** Those of these report ids that the task has applied. */
-  async appliedReports(id: string, reportIds: readonly string[]): Promise<string[]> {
-    if (reportIds.length === 0) return [];
-    const rows = await this.pg.rows<{ reportId: string }>(
-      'task-reports-applied',
-      `
-      select report_id as "reportId"
-      from a2a_task_reports
-      where task_id = :id and report_id = any(:reportIds::text[])`,
-      { id, reportIds },
-    );
-    return rows.map(({ reportId }) => reportId);
-  }
-
   /** The tasks of `seen` that have newer events, with the number of the last one. */
   async newer(seen: ReadonlyMap<string, number>): Promise<{ id: string; seq: number }[]> {
     return this.pg.rows<{ id: string; seq: number }>(
@@ -301,7 +290,7 @@ export class TaskStore {
   private async findUnchanged(ids: readonly string[]): Promise<Map<string, StoredTask>> {
     const known = ids.filter((id) => this.longTasks.find(id));
     if (known.length === 0) return new Map();
-    const rows = await this.pg.rows<Pick<TaskRow, 'id' | 'seq' | 'lease_epoch' | 'memo'>>(
+    const rows = await this.pg.rows<Position>(
       'task-positions',
       `
       select id, seq, lease_epoch, memo
@@ -310,23 +299,27 @@ export class TaskStore {
       { ids: known },
     );
     return new Map(
-      rows.flatMap(({ id, seq, lease_epoch: epoch, memo }) => {
-        const task = this.longTasks.find(id);
-        return task?.seq === seq ? [[id, { ...task, epoch, memo: memo ?? undefined }]] : [];
+      rows.flatMap((row) => {
+        const task = this.remembered(row);
+        return task ? [[row.id, task]] : [];
       }),
     );
   }
 
-  /**
-   * The tasks of claimed rows, in their order. Undefined for one that was changed meanwhile: that change has ended the
-   * claim.
-   */
-  async claimed(rows: readonly ClaimedRow[]): Promise<(StoredTask | undefined)[]> {
+  /** A task with remembered content that is current at the position of a row. */
+  private remembered({ id, seq, lease_epoch: epoch, memo }: Position): StoredTask | undefined {
+    const task = this.longTasks.find(id);
+    return task?.seq === seq ? { ...task, epoch, memo: memo ?? undefined } : undefined;
+  }
+
+  /** The tasks of rows of `briefColumns`, in their order. Undefined for one that was changed after its row was read. */
+  async ofBriefRows(rows: readonly BriefRow[]): Promise<(StoredTask | undefined)[]> {
     const short = rows.filter((row): row is TaskRow => row.history !== null);
     const tasks = new Map((await this.fold(short)).map((task) => [task.id, task]));
     return Promise.all(
-      rows.map(async ({ id, seq, lease_epoch: epoch }) => {
-        const task = tasks.get(id) ?? (await this.find(id));
+      rows.map(async (row) => {
+        const { id, seq, lease_epoch: epoch } = row;
+        const task = tasks.get(id) ?? this.remembered(row) ?? (await this.find(id));
         return task?.seq === seq && task.epoch === epoch ? task : undefined;
       }),
     );

@@ -76,6 +76,28 @@ describe('task behaviour of the reference systems', () => {
     expect([...words].sort()).toEqual(['canceled', 'completed', 'failed', 'input-required', 'submitted', 'working']);
   });
 
+  it('commits each message of a task with its audit event, in one transaction, and records a refused answer', async () => {
+    const agent = 'asks-twice';
+    await publish(gateway, { name: agent, executor: { kind: 'echo', ask: 'Which colour?' } });
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent });
+    const answer = { message: userMessage('blue', { taskId: task.id }) };
+    const both = await Promise.all([1, 2].map(() => rpcCall(gateway, 'SendMessage', answer, { agent })));
+    expect(both.filter(({ body }) => body.error)).toHaveLength(1);
+    const events = await gateway.sql(
+      `select a.event->>'outcome' as outcome, e.seq
+       from audit_events a
+       left join a2a_task_events e on e.task_id = $1 and e.xmin = a.xmin
+       where a.type = 'task_submit' and a.event->>'verb' = 'asks-twice'
+       order by e.seq nulls last`,
+      [task.id],
+    );
+    expect(events).toEqual([
+      { outcome: 'completed', seq: expect.any(Number) },
+      { outcome: 'completed', seq: expect.any(Number) },
+      { outcome: 'failed', seq: null },
+    ]);
+  });
+
   it('AN-53 RI-46: a key is one task per owner, and free again after a cancel', async () => {
     const params = { ...say('pay'), idempotencyKey: 'key-1', configuration: { blocking: false } };
     const first = await rpc(gateway, 'message/send', params, { agent: 'asleep' });
