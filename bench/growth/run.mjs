@@ -4,6 +4,7 @@
 // gateway and WAL. ONLY=report,turn selects curves.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { warmUp } from '../lib/load.mjs';
 import { cpuMicros, json, start, startRialto } from '../lib/processes.mjs';
 import { printHeader, printTable } from '../lib/report.mjs';
 import { startPostgres } from '../lib/services.mjs';
@@ -11,6 +12,7 @@ import { startPostgres } from '../lib/services.mjs';
 const sizes = (process.env.COUNTS ?? '10,100,1000,3000').split(',').map(Number);
 /** Operations that are measured at each size. */
 const sample = Number(process.env.SAMPLE ?? 50);
+const warmUpOperations = 200;
 const only = process.env.ONLY?.split(',');
 
 const postgres = await startPostgres();
@@ -28,8 +30,8 @@ try {
   await client.connect();
   for (const [name, prepare] of Object.entries(curves)) {
     if (only && !only.includes(name)) continue;
-    const operation = await prepare();
-    await curve(name, operation);
+    if (name === 'report' || name === 'turn') await warmUpWith(name, prepare);
+    await curve(name, await prepare());
   }
   printTable(['operation', 'earlier ones', 'ms', 'CPU ms', 'WAL bytes'], rows);
 } finally {
@@ -37,6 +39,16 @@ try {
   await gateway.stop();
   await agents.stop();
   await postgres.stop();
+}
+
+/** Repeats the operation of a new task until its cost has settled. */
+function warmUpWith(name, prepare) {
+  return warmUp(name, async () => {
+    const operation = await prepare();
+    const before = cpuMicros(gateway.pid);
+    for (let n = 0; n < warmUpOperations; n++) await operation(n);
+    return { cpu: (cpuMicros(gateway.pid) - before) / warmUpOperations };
+  });
 }
 
 /** Repeats an operation up to each size, and measures the last ones before it. */
@@ -49,9 +61,15 @@ async function curve(name, operation) {
     if (name !== 'registration') continue;
     const work = { workType: 'rare', description: 'Take basil and return cedar of ember' };
     const call = { agentCardId: 'agent_7', skillId: 'convert', args: work };
-    await add('call', size, sample, () => at('/api/a2a/invoke', call));
-    await add('dispatch', size, sample, () => at('/api/a2a/dispatch', work));
-    await add('explanation', size, sample, () => at('/api/a2a/dispatch/explain', work));
+    const beside = {
+      call: () => at('/api/a2a/invoke', call),
+      dispatch: () => at('/api/a2a/dispatch', work),
+      explanation: () => at('/api/a2a/dispatch/explain', work),
+    };
+    for (const [kind, one] of Object.entries(beside)) {
+      if (size === sizes[0]) await warmUpWith(kind, () => one);
+      await add(kind, size, sample, one);
+    }
   }
 }
 
@@ -78,7 +96,7 @@ async function mailbox() {
     const params = { message, configuration: { returnImmediately: true, historyLength: 1 } };
     return at(`/a2a/agents/${name}`, { jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
   };
-  const lease = () => at(`/api/mailbox/${name}/lease?waitMs=30000`, {}, secret);
+  const lease = () => at(`/api/mailbox/${name}/lease?waitMs=30000&historyLength=1`, {}, secret);
   return { send, lease };
 }
 

@@ -69,7 +69,7 @@ async function openMailbox({ url, token, text }) {
     const params = { message, configuration: { returnImmediately: true, historyLength: 1 } };
     const body = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
     const { result } = await json(`${url}/a2a/agents/${name}`, { token, body });
-    leased = await json(`${url}/api/mailbox/${name}/lease?waitMs=30000`, { token: secret, body: {} });
+    leased = await json(`${url}/api/mailbox/${name}/lease?waitMs=30000&historyLength=1`, { token: secret, body: {} });
     return result.task;
   };
   const report = (event) =>

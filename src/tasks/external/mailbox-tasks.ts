@@ -53,11 +53,12 @@ export class MailboxTasks {
     return spent || !principal ? undefined : { task, principal };
   }
 
-  /** The task with everything that its worker needs. */
-  async showTask(agent: PublishedAgent, { task, principal }: BegunTask): Promise<LeaseView> {
+  /** The task with everything that its worker needs, and at most `historyLength` of its messages. */
+  async showTask(agent: PublishedAgent, { task, principal }: BegunTask, historyLength?: number): Promise<LeaseView> {
     const earlier = await this.store.earlierMessages(task, maxHistory);
     const { epoch } = task;
-    const order = this.orders.orderFor({ agent, task, message: newestMessage(task), earlier, principal, epoch });
+    const message = newestMessage(task);
+    const order = this.orders.orderFor({ agent, task, message, earlier, principal, epoch, historyLength });
     return {
       ...order,
       task: { ...order.task },

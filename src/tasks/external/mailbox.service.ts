@@ -11,7 +11,11 @@ import type { Holder } from './mailbox.guard.js';
 import { MailboxHandOuts } from './mailbox-hand-outs.js';
 import { MailboxTasks } from './mailbox-tasks.js';
 
-export const LeaseQuery = z.strictObject({ waitMs: z.coerce.number().int().min(0).max(60_000).default(0) });
+export const LeaseQuery = z.strictObject({
+  waitMs: z.coerce.number().int().min(0).max(60_000).default(0),
+  /** Most messages in `task.history`, the newest ones; all when absent. */
+  historyLength: z.coerce.number().int().min(0).optional(),
+});
 export type LeaseQuery = z.output<typeof LeaseQuery>;
 
 /** A leased task. Reports on it carry the epoch, and each report extends the lease to `leaseMs`. */
@@ -57,7 +61,7 @@ export class MailboxService {
   async lease(
     holder: Holder,
     name: string,
-    { waitMs }: LeaseQuery,
+    { waitMs, historyLength }: LeaseQuery,
     caller: LeaseCaller,
   ): Promise<LeaseView | undefined> {
     const { gone } = caller;
@@ -67,7 +71,7 @@ export class MailboxService {
       const { agent } = holder;
       if (name !== agent.name && name !== agent.id) throw noSuchAgent();
       const begun = await wait(agent);
-      return begun && this.handOuts.handOut(begun.task, caller, () => this.tasks.showTask(agent, begun));
+      return begun && this.handOuts.handOut(begun.task, caller, () => this.tasks.showTask(agent, begun, historyLength));
     }
     const agent = await this.requireAgent(holder.ctx, name);
     const act = leaseAct(holder.ctx, agent);
@@ -78,7 +82,7 @@ export class MailboxService {
     if (!begun) return undefined;
     const recorded = { ...act, sessionId: begun.task.id };
     return this.handOuts.handOut(begun.task, caller, () =>
-      this.verbs.around(recorded, () => this.tasks.showTask(agent, begun)),
+      this.verbs.around(recorded, () => this.tasks.showTask(agent, begun, historyLength)),
     );
   }
 

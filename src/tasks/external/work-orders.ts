@@ -25,6 +25,8 @@ export interface HandedTask {
   readonly principal: Principal;
   /** Epoch of the lease; absent for a service, which has the task until it ends. */
   readonly epoch?: number;
+  /** Most messages of the task in the order; all when absent. */
+  readonly historyLength?: number;
 }
 
 /**
@@ -39,11 +41,11 @@ export class WorkOrders {
     @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_PROCESSING_LIFETIME_MAX_MS'>,
   ) {}
 
-  orderFor({ agent, task, message, earlier, principal, epoch }: HandedTask) {
+  orderFor({ agent, task, message, earlier, principal, epoch, historyLength }: HandedTask) {
     const { kind, id: subject, role, groups } = principal;
     const token = this.tokens.issue({ taskId: task.id, ...(epoch !== undefined && { epoch }) });
     return {
-      task: taskView(task),
+      task: taskView(task, { historyLength }),
       message,
       history: earlier.slice(-maxHistory),
       caller: { kind, subject, org: agent.org.slug, role, groups, trustTier: task.trustTier },

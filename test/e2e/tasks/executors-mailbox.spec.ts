@@ -79,6 +79,24 @@ describe('an agent with tasks in a mailbox', () => {
     expect((await lease()).status).toBe(204);
   });
 
+  it('hands out as much of the history as the worker asks for', async () => {
+    const id = await send('one');
+    const leaseWith = (query: string) => gateway.call('POST', `/api/mailbox/${agent}/lease?${query}`);
+    const ask = async (leaseEpoch: number) =>
+      report(id, { id: `ask-${leaseEpoch}`, type: 'ask', text: 'More?', leaseEpoch });
+    expect((await leaseWith('historyLength=-1')).status).toBe(400);
+    const [whole, text] = [(await lease()).body, (one: any) => one.parts[0].text];
+    expect(whole.task.history.map(text)).toEqual(['one']);
+    await ask(whole.leaseEpoch);
+    await send('two', { taskId: id });
+    const newest = (await leaseWith('historyLength=1')).body;
+    expect([newest.task.history.map(text), text(newest.message)]).toEqual([['two'], 'two']);
+    await ask(newest.leaseEpoch);
+    await send('three', { taskId: id });
+    const none = (await leaseWith('historyLength=0')).body;
+    expect([none.task.history, text(none.message)]).toEqual([undefined, 'three']);
+  });
+
   /** Requests a task and does not read the answer, which is larger than the buffers of a connection. */
   const askAndNotRead = async (url: string): Promise<Socket> => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
