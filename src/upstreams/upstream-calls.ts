@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import type { NeededApproval } from '../kernel/verbs.js';
+import { AskedQuestions } from './calls/asked-questions.js';
 import { promptAct, readAct, toolAct, type CallTarget } from './calls/upstream-acts.js';
 import { asToolChanged } from './calls/upstream-decisions.js';
 import { UpstreamRequests } from './calls/upstream-requests.js';
@@ -35,6 +36,7 @@ export class UpstreamCalls {
   constructor(
     private readonly verbs: VerbBus,
     private readonly requests: UpstreamRequests,
+    private readonly asked: AskedQuestions,
   ) {}
 
   /**
@@ -42,8 +44,9 @@ export class UpstreamCalls {
    * `credential_refused` for a server with per-user credentials, `header_mismatch`, and what UpstreamConnection.request
    * throws.
    */
-  async callTool(ctx: CallContext, call: UpstreamCall): Promise<JsonObject> {
-    const { target, args, tasks, within, attemptKey } = call;
+  async callTool(given: CallContext, call: UpstreamCall): Promise<JsonObject> {
+    const { target, args, tasks, within, attemptKey, canonical } = call;
+    const ctx = this.asked.readFrom(given, canonical);
     const decided = { ...toolAct(ctx, call, args), ...(within && { within, sessionId: within.sessionId }) };
     const request = {
       server: target?.server,
@@ -58,7 +61,9 @@ export class UpstreamCalls {
     const identity = { server: identityOf(target?.server) ?? null, ...stateIn(ctx.peer) };
     const bound = { target: identity, content, attemptKey };
     try {
-      return await this.verbs.around({ ...decided, ...bound, check }, (act) => this.requests.sendRequest(act, request));
+      return await this.verbs.around({ ...decided, ...bound, check }, async (act) =>
+        this.asked.addTo(await this.requests.sendRequest(act, request), act),
+      );
     } catch (error) {
       throw asToolChanged(error, target);
     }

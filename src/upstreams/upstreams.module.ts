@@ -27,6 +27,7 @@ import { UpstreamPool } from './connections/upstream-pool.js';
 import { UpstreamTransports } from './transports/upstream-transports.js';
 import { UpstreamStore } from './storage/upstream.store.js';
 import { UpstreamDecisions } from './calls/upstream-decisions.js';
+import { AskedQuestions } from './calls/asked-questions.js';
 import { UpstreamRequests } from './calls/upstream-requests.js';
 import { UpstreamCalls } from './upstream-calls.js';
 import { UpstreamSubscriptions } from './upstream-subscriptions.js';
@@ -66,6 +67,7 @@ import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
     HeldAnswersSweeper,
     UpstreamDecisions,
     UpstreamRequests,
+    AskedQuestions,
     UpstreamCalls,
     UpstreamSubscriptions,
     UpstreamTasks,

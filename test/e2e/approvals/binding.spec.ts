@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { removePolicies } from '../../support/checks/policies.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
+import { modernRequest } from '../../support/clients/mcp-clients.js';
 import { startFixture } from '../../support/clients/mcp-fixture.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -260,5 +261,37 @@ describe('what an approval is bound to', () => {
     await approve(idOf(refused));
     expect((await answer('Eve')).status.state).toBe('TASK_STATE_REJECTED');
     expect((await answer('Ada')).artifacts[0].parts).toEqual([{ text: 'Hello, Ada!' }]);
+  });
+
+  it('the questions that a client of the 2026-07-28 revision answers; the approver reads them', async () => {
+    const server = await startFixture('modern');
+    open.push(server);
+    await gateway.call('POST', '/api/mcp/servers', { id: 'quiz', url: server.url });
+    await store('@ask forbid(principal, action == Action::"mcp_call", resource in McpServer::"quiz");');
+    const call = async (more: object = {}): Promise<any> => {
+      const params = { name: 'quiz__test_input_required_result_elicitation', arguments: {}, ...more };
+      const { headers, body } = modernRequest('tools/call', params, 1);
+      (body as any).params._meta['io.modelcontextprotocol/clientCapabilities'] = { elicitation: { form: {} } };
+      return (await gateway.call('POST', '/mcp', body, bob, headers)).body;
+    };
+    const idOf = ({ error }: any): string => error.data.approvalId;
+    const approveTwice = (id: string) => gateway.call('POST', `/api/approvals/${id}`, { decision: 'approve', uses: 2 });
+    await approveTwice(idOf(await call()));
+    const { requestState } = (await call()).result;
+    const answered = (name: string, state = requestState) =>
+      call({
+        requestState: state,
+        inputResponses: { user_name: { action: 'accept', content: { name } } },
+      });
+    const question = await answered('Ada');
+    expect((await get(idOf(question))).input).toEqual({
+      args: {},
+      questions: { user_name: expect.stringContaining('name') },
+      answers: { user_name: { action: 'accept', content: { name: 'Ada' } } },
+    });
+    await approve(idOf(question));
+    expect((await answered('Eve')).error.data.code).toBe('approval_required');
+    expect((await answered('Ada', `${requestState}x`)).error).toBeDefined();
+    expect((await answered('Ada')).result.content).toEqual([{ type: 'text', text: 'Hello, Ada!' }]);
   });
 });
