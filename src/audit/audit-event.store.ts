@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid, type OrgId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
 import { Pg } from '../platform/database/pg.js';
 import type { AuditEvent } from './audit-event.js';
 import type { ChainLink } from './chain.js';
+import { erasureIn, type ErasureRecord } from './personal/erasure-record.js';
 import { sealedFactsOf } from './personal/personal-facts.js';
 
 export interface AuditFilter {
@@ -153,17 +155,17 @@ export class AuditEventStore {
     return used;
   }
 
-  /** Returns those of the keys of which an event records the erasure, also one without a position in the chain. */
-  async erasedKeys(org: OrgId, keys: readonly string[]): Promise<string[]> {
-    const rows = await this.pg.rows<{ key: string }>(
-      'audit-erased-keys',
+  /** Returns the records of the erasure of these keys, also those without a position in the chain. */
+  async erasures(org: OrgId, keys: readonly string[]): Promise<ErasureRecord[]> {
+    const rows = await this.pg.rows<{ event: JsonObject }>(
+      'audit-erasures',
       `
-      select distinct key
-      from audit_events e cross join lateral jsonb_array_elements_text(e.event->'keys') key
-      where e.org_id = :org and e.type = 'audit.erased' and key = any(:keys::text[])`,
+      select ${wholeEvent} as event
+      from audit_events e
+      where e.org_id = :org and e.type = 'audit.erased' and e.event->'keys' ?| :keys::text[]`,
       { org, keys },
     );
-    return rows.map(({ key }) => key);
+    return rows.flatMap(({ event }) => erasureIn(event) ?? []);
   }
 
   /** Returns when an org was created, also when it is deleted; undefined for an unknown one. */

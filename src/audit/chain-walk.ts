@@ -4,13 +4,14 @@ import type { AuditCheckpointStore, CheckpointCursor, Cut, StoredCheckpoint } fr
 import type { AuditEventStore } from './audit-event.store.js';
 import type { Verification } from './audit.types.js';
 import { genesisHash, walkChain, type ChainLink, type ChainState } from './chain.js';
+import { erasedKeys } from './personal/erasure-record.js';
 import { beforeFirst, checkpointHash, placeFault, statementBytes, statementOf } from './checkpoint.js';
 
 /** Number of links in one batch. Hashing a batch blocks the event loop for one or two milliseconds. */
 const batch = 200;
 
 /** Reads the events of a chain: from the database, or from an export. */
-export type ChainSource = Pick<AuditEventStore, 'linksAfter' | 'countUnsealed' | 'lostKeys' | 'erasedKeys'>;
+export type ChainSource = Pick<AuditEventStore, 'linksAfter' | 'countUnsealed' | 'lostKeys' | 'erasures'>;
 
 /** Reads checkpoints: from the database, or from an export. */
 export type CheckpointSource = Pick<AuditCheckpointStore, 'findPage'>;
@@ -111,13 +112,14 @@ export class ChainWalk {
       if (!this.lost.has(key)) this.lost.set(key, sequence);
   }
 
-  /** Returns the first facts that cannot be read although the audit records no erasure of their key. */
+  /** Returns the first facts that cannot be read although no signed event records the erasure of their key. */
   private async lostFacts(): Promise<string | undefined> {
     if (this.lost.size === 0) return undefined;
-    const erased = new Set(await this.events.erasedKeys(this.org, [...this.lost.keys()]));
+    const erased = await erasedKeys(await this.events.erasures(this.org, [...this.lost.keys()]), this.check);
     const first = [...this.lost].find(([key]) => !erased.has(key));
     return (
-      first && `the key of personal facts of event ${first[1]} is missing or changed, and no event records its erasure`
+      first &&
+      `the key of personal facts of event ${first[1]} is missing or changed, and no signed event records its erasure`
     );
   }
 

@@ -7,6 +7,7 @@ import type { ComparedCheckpoints } from '../anchors/anchor-comparison.js';
 import type { ChainLink } from '../chain.js';
 import type { ChainSource, CheckpointSource } from '../chain-walk.js';
 import type { AnchoredCheckpoint } from '../checkpoint.js';
+import { erasureIn, type ErasureRecord } from '../personal/erasure-record.js';
 import { sealedFactsOf } from '../personal/personal-facts.js';
 import type { StampedCheckpoint } from '../timestamps/audit-timestamp.store.js';
 import type { TimestampSource } from '../timestamps/timestamp-walk.js';
@@ -28,7 +29,7 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
   readonly doubts: string[] = [];
   private readonly events: LineIndex;
   private readonly checkpoints: LineIndex;
-  private readonly erased = new Set<string>();
+  private readonly erased: ErasureRecord[] = [];
   private cut?: Cut;
   /** Last event that a checkpoint covers. */
   private signedTo = 0;
@@ -127,8 +128,8 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
     return Promise.resolve(lost);
   }
 
-  erasedKeys(_org: OrgId, keys: readonly string[]): Promise<string[]> {
-    return Promise.resolve(keys.filter((key) => this.erased.has(key)));
+  erasures(): Promise<ErasureRecord[]> {
+    return Promise.resolve(this.erased);
   }
 
   newestCut(): Promise<Cut | undefined> {
@@ -206,7 +207,8 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
     if (line.kind === 'audit') this.readHeader = line.data;
     else if (line.kind === 'event') {
       const { sequence, event } = line.data;
-      for (const key of erasedKeysOf(event)) this.erased.add(key);
+      const erasure = erasureIn(event);
+      if (erasure?.orgId === this.header.orgId) this.erased.push(erasure);
       if (!this.events.add(sequence, { start, length })) this.misplace(sequence, `line ${count} has event ${sequence}`);
     } else if (line.kind === 'checkpoint') {
       const { orgId, number, sequence, hash, cut, removedTo = 0 } = line.data;
@@ -225,11 +227,6 @@ export class ExportedAudit implements ChainSource, CheckpointSource, ComparedChe
   private misplace(brokenAt: number, line: string): void {
     this.misplaced ??= { brokenAt, reason: `${line} again, or not in order` };
   }
-}
-
-function erasedKeysOf(event: unknown): string[] {
-  const { type, keys } = (event ?? {}) as { type?: unknown; keys?: unknown };
-  return type === 'audit.erased' && Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
 }
 
 function parsed(text: string, count: number): ExportLine {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AuditInspectionService } from '../../../src/audit/audit-inspection.service.js';
 import { AuditExportStore } from '../../../src/audit/export/audit-export.store.js';
-import { tampered } from '../../support/gateway/audit-tables.js';
+import { tamper, tampered } from '../../support/gateway/audit-tables.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
@@ -254,7 +254,7 @@ describe('the erasure of personal facts in the audit', () => {
     const line = lines.find(({ data }) => data.opened?.some(({ facts }: any) => facts.principal?.id === 'mia'));
     const { sequence, opened } = line.data;
     const what = `the key of personal facts of event ${sequence}`;
-    const reason = `${what} is missing or changed, and no event records its erasure`;
+    const reason = `${what} is missing or changed, and no signed event records its erasure`;
     const [{ key }] = opened;
     await tampered(gateway, [`delete from audit_subject_keys where id = '${key}'`], async () => {
       expect(await verify()).toMatchObject({ valid: false, verdict: 'unverifiable', brokenAt: null, reason });
@@ -266,5 +266,32 @@ describe('the erasure of personal facts in the audit', () => {
         : one,
     );
     expect(await inspect(withheld)).toEqual({ verdict: 'unverifiable', brokenAt: null, reason });
+  });
+
+  it('RE-86 an erasure that was invented with the password of the database is not believed', async () => {
+    const nia = await gateway.tokenOf('default', 'nia');
+    await pay({ to: 'ann' }, nia);
+    const lines = await exported();
+    const line = lines.find(({ data }) => data.opened?.some(({ facts }: any) => facts.principal?.id === 'nia'));
+    const [{ key }] = line.data.opened;
+    const real = lines.find(({ data }) => data.event?.type === 'audit.erased').data.event;
+    await tamper(gateway, [`delete from audit_subject_keys where id = '${key}'`]);
+    const invent = async (id: string, more: object) =>
+      gateway.sql(
+        `with e as (
+           insert into audit_events (id, org_id, at, type, event) values ($1, $2, '2025-01-01T00:00:00Z', 'audit.erased', $3)
+         )
+         insert into audit_pending (event_id, org_id) values ($1, $2)`,
+        [id, real.orgId, JSON.stringify({ ...more, keys: [key] })],
+      );
+    await invent('00000000-0000-7000-8000-000000000002', {});
+    await invent('00000000-0000-7000-8000-000000000003', { kid: real.kid, signature: real.signature });
+    const doubt = {
+      verdict: 'unverifiable',
+      brokenAt: null,
+      reason: expect.stringContaining(`of event ${line.data.sequence} is missing`),
+    };
+    expect(await verify()).toMatchObject(doubt);
+    expect(await inspect(await exported())).toMatchObject(doubt);
   });
 });
