@@ -13,6 +13,7 @@ import type { PublishedAgent } from '../registry/published.types.js';
 import { EarlierMessages } from './earlier-messages.js';
 import type { Said } from './executor.port.js';
 import type { Inbox } from './lifecycle/task-feed.js';
+import { requireNotEnded } from './lifecycle/task.lifecycle.js';
 import { SubmissionChecks } from './run/submission-checks.js';
 import { TaskIntake } from './run/task-intake.js';
 import type { ActiveRun } from './run/task-run.js';
@@ -93,9 +94,12 @@ export class TaskSubmitService {
   /** Throws for a message that is refused in any case, so that no person is asked about it. */
   private async requireSendable(ctx: CallContext, agent: PublishedAgent, params: SendParams): Promise<void> {
     await this.checks.requireAcceptable(ctx, agent, params);
-    const { referenceTaskIds, taskId, contextId } = params.message;
+    const { referenceTaskIds, taskId, contextId, parts } = params.message;
     if (referenceTaskIds) await this.earlier.requireTasks(ctx, referenceTaskIds);
-    if (taskId !== undefined) await this.earlier.taskToContinue(ctx, agent, taskId, contextId);
+    if (taskId === undefined) return;
+    const from = await this.earlier.taskToContinue(ctx, agent, taskId, contextId);
+    this.checks.requireAcceptableFor(agent, from, parts);
+    requireNotEnded(from);
   }
 
   private async accept(

@@ -76,20 +76,24 @@ export function openTask(
  * the message. Throws `unsupported_operation`.
  */
 export function resumeTask(task: StoredTask, message: Message, step: Step, tier: TrustTier = 0): Moved {
-  if (!interruptedStates.has(task.state)) {
-    throw new RialtoError('unsupported_operation', {
-      message: terminalStates.has(task.state)
-        ? `the task is ${wordOf(task.state)}; send a new message in its context`
-        : 'the task is not waiting for input',
-      data: { taskId: task.id, state: wordOf(task.state) },
-    });
-  }
+  requireNotEnded(task);
+  if (!interruptedStates.has(task.state)) throw notResumable(task, 'the task is not waiting for input');
   const messages = [...spokenBy(task), ofTask(task, message)];
   const history = [...task.history, ...messages];
   requireRoom(task.history, messages, history, step);
   const trustTier = tier < task.trustTier ? tier : task.trustTier;
   const resumed = { ...task, history, trustTier, statusMessage: undefined };
   return withMessages(moveTo(resumed, 'TASK_STATE_WORKING', undefined, step), messages);
+}
+
+/** Throws `unsupported_operation` for a task that no message can continue. */
+export function requireNotEnded(task: StoredTask): void {
+  if (terminalStates.has(task.state))
+    throw notResumable(task, `the task is ${wordOf(task.state)}; send a new message in its context`);
+}
+
+function notResumable({ id, state }: StoredTask, message: string): RialtoError {
+  return new RialtoError('unsupported_operation', { message, data: { taskId: id, state: wordOf(state) } });
 }
 
 /**

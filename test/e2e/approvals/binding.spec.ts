@@ -85,12 +85,21 @@ describe('what an approval is bound to', () => {
     const published = { name: 'sec', executor: { kind: 'mailbox' }, a2a_accept_cleartext: false };
     await publish(gateway, published);
     await publish(gateway, { name: 'box' });
+    const asks = { kind: 'echo', ask: 'Which one?' };
+    const routes = { kind: 'routes', routes: [{ when: ['ask'], executor: asks }], otherwise: { kind: 'echo' } };
+    await publish(gateway, { name: 'routed', executor: routes });
+    const begun = async (text: string): Promise<string> =>
+      (await rpc(gateway, 'SendMessage', { message: userMessage(text) }, { agent: 'routed', token: bob })).task.id;
+    const [waiting, ended] = [await begun('ask'), await begun('done')];
     const onTasks = 'forbid(principal, action == Action::"task_submit", resource);';
     const onTools = 'forbid(principal, action == Action::"mcp_call", resource in McpServer::"bank");';
     await store(`${asking('@ask')} @ask ${onTasks} @ask ${onTools}`);
     const send = async (message: object, agent = 'box') =>
       (await rpcCall(gateway, 'SendMessage', { message }, { agent, token: bob })).body.error.code;
     expect(await send(userMessage('SECRET-CLEARTEXT'), 'sec')).toBe(-32005);
+    expect(await send(userMessage('x', { taskId: ended }), 'routed')).toBe(-32004);
+    await gateway.call('PATCH', '/api/a2a/published/routed', { a2a_accept_cleartext: false });
+    expect(await send(userMessage('SECRET-CLEARTEXT', { taskId: waiting }), 'routed')).toBe(-32005);
     const nowhere = randomUUID();
     expect(await send(userMessage('x', { taskId: nowhere }))).toBe(-32001);
     expect(await send(userMessage('x', { referenceTaskIds: [nowhere] }))).toBe(-32001);
