@@ -4,6 +4,7 @@ import { requestIdOf } from '../platform/http/server/front-door.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { patienceMs } from '../platform/http/streams/event-stream.js';
 import type { HeldResponse } from '../platform/http/streams/sse-streams.js';
+import { isShredded } from '../platform/byte-collector.js';
 import type { GrpcStatus } from '../protocol/a2a/error/errors.js';
 
 /** Server call of a method that takes one message; messages stay bytes. */
@@ -152,8 +153,13 @@ interface Layer {
 
 interface Http2Stream {
   readonly closed: boolean;
+  readonly destroyed: boolean;
   readonly session?: { readonly state: { readonly outboundQueueSize?: number } };
   close(code: number): void;
+  pause(): void;
+  on(event: 'data', listener: (chunk: Buffer) => void): void;
+  off(event: 'data', listener: (chunk: Buffer) => void): void;
+  once(event: 'close', listener: () => void): void;
 }
 
 /** Error codes of HTTP/2 (RFC 9113 section 7). */
@@ -183,6 +189,31 @@ export function resetAfterStatus(call: object): void {
     else setTimeout(reset, recheckMs).unref();
   };
   setImmediate(reset);
+}
+
+/** Calls `closed` when the client has taken everything of a call, or has left. */
+export function onceClosed(call: object, closed: () => void): void {
+  const stream = streamOf(call);
+  if (!stream || stream.destroyed) closed();
+  else stream.once('close', closed);
+}
+
+/**
+ * Stops to read a request that arrives in too many tiny chunks, and calls `refuse`. grpc-js keeps each chunk until the
+ * message is complete, which takes a hundred times the memory of its bytes.
+ */
+export function limitChunks(call: object, refuse: () => void): void {
+  const stream = streamOf(call);
+  let [chunks, bytes] = [0, 0];
+  const count = ({ length }: Buffer): void => {
+    chunks += 1;
+    bytes += length;
+    if (!isShredded(chunks, bytes)) return;
+    stream?.off('data', count);
+    stream?.pause();
+    refuse();
+  };
+  stream?.on('data', count);
 }
 
 function streamOf(call: object): Http2Stream | undefined {

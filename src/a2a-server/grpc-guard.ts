@@ -1,5 +1,5 @@
 import { ServerInterceptingCall, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
-import { resetAfterStatus, type CallHead } from './grpc-call.js';
+import { limitChunks, resetAfterStatus, type CallHead } from './grpc-call.js';
 
 type NextCall = Parameters<ServerInterceptor>[1];
 type Listener = Parameters<NextCall['start']>[0];
@@ -12,6 +12,8 @@ export interface CallGate {
   admit(head: CallHead, method: string): Promise<boolean>;
   /** Refuses a call that is not complete in time. */
   expire(head: CallHead): void;
+  /** Refuses a call that arrives in too many tiny chunks. */
+  refuseChunks(head: CallHead): void;
 }
 
 /** Makes the interceptor that applies a gate to each call. */
@@ -70,6 +72,10 @@ class GuardedCall extends ServerInterceptingCall {
     if (!(await this.gate.admit(head, this.method))) return this.refuse(metadata, listener);
     if (this.state !== 'reading') return;
     this.isAdmitted = true;
+    limitChunks(this, () => {
+      this.gate.refuseChunks(head);
+      this.refuse(metadata, listener);
+    });
     listener.onReceiveMetadata(metadata);
   }
 

@@ -4,7 +4,9 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
 import { requestTimeoutMs } from '../platform/http/server/front-server.js';
+import { AnswerBudget } from '../platform/http/shares/answer-budget.js';
 import { SseStreams } from '../platform/http/streams/sse-streams.js';
+import { weigh } from '../platform/turns.js';
 import { HttpWatch } from '../platform/telemetry/http-watch.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { OperationNamed, OperationValues } from '../protocol/a2a/dialect.js';
@@ -13,7 +15,7 @@ import { statusBytes, type GrpcMethod } from '../protocol/a2a/grpc.js';
 import { restVersion } from '../protocol/a2a/card/negotiate.js';
 import type { DecodedOperation, OperationName } from '../protocol/a2a/request/operations.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
-import { GrpcReply, requestOf, type CallHead, type GrpcServerCall } from './grpc-call.js';
+import { GrpcReply, onceClosed, requestOf, type CallHead, type GrpcServerCall } from './grpc-call.js';
 import type { CallGate } from './grpc-guard.js';
 import { Operations, type Asked } from './operations.js';
 import { A2aRequests } from './a2a-requests.js';
@@ -50,6 +52,7 @@ export class GrpcDoor implements CallGate {
     private readonly requests: A2aRequests,
     private readonly operations: Operations,
     private readonly streams: SseStreams,
+    private readonly budget: AnswerBudget,
     private readonly watch: HttpWatch,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -73,6 +76,12 @@ export class GrpcDoor implements CallGate {
     });
   }
 
+  refuseChunks({ metadata }: CallHead): void {
+    this.arrivals.get(metadata)!.refusal = new RialtoError('invalid_params', {
+      message: 'the request has too many tiny chunks; send larger chunks',
+    });
+  }
+
   /** Handles a call of a unary method. */
   async handleUnary(
     method: GrpcMethod,
@@ -85,6 +94,10 @@ export class GrpcDoor implements CallGate {
     try {
       const [asked, decoded] = await this.decodeCall(exchange);
       const value = await this.operations.runOperation(asked, decoded);
+      // Many calls share a connection, and each answer stays in memory until its client reads it (abuse case 35).
+      const release = await this.budget.waitForReleasable(reply.asResponse, await weigh(value), asked.ctx);
+      if (!release) return;
+      onceClosed(call, release);
       const operation = decoded.operation as OperationNamed<OperationName>;
       const bytes = method.encode(operation, value as OperationValues[OperationName]);
       if (reply.writableEnded) return;
@@ -167,7 +180,8 @@ export class GrpcDoor implements CallGate {
         if (reply.writableEnded) return;
         if (!reply.headersSent) begin();
         reply.headersSent = true;
-        if (!(await reply.writeMessage(method.encodeEvent(body)))) return;
+        const release = await this.budget.part(reply.asResponse, await weigh(body), ctx);
+        if (!(await reply.writeMessage(method.encodeEvent(body)).finally(release))) return;
       }
     } finally {
       await events.return();

@@ -2,6 +2,14 @@ const maxTinyChunks = 10_000;
 const tinyBytes = 64;
 
 /**
+ * True for more than 10,000 chunks of less than 64 bytes on average: they take seconds of processor time for each
+ * megabyte.
+ */
+export function isShredded(chunks: number, bytes: number): boolean {
+  return chunks > maxTinyChunks && bytes < chunks * tinyBytes;
+}
+
+/**
  * Collects the chunks of a body or a line. It copies them into one growing buffer, because a list of tiny chunks takes
  * a hundred times the memory of their bytes. A single chunk is not copied.
  */
@@ -20,12 +28,9 @@ export class ByteCollector {
     return this.buffer.subarray(0, this.used);
   }
 
-  /**
-   * True after more than 10,000 chunks of less than 64 bytes on average: such a body takes seconds of processor time
-   * for each megabyte.
-   */
+  /** True when the bytes arrived in too many tiny chunks. */
   get isShredded(): boolean {
-    return this.chunks > maxTinyChunks && this.used < this.chunks * tinyBytes;
+    return isShredded(this.chunks, this.used);
   }
 
   add(chunk: Uint8Array): void {

@@ -32,6 +32,14 @@ export class AnswerBudget {
   }
 
   /**
+   * The same for an answer that is sent on a connection with many others: it is counted also when it is small, and the
+   * returned function releases its share. Undefined when the caller has left.
+   */
+  waitForReleasable(response: ServerResponse, bytes: number, ctx: CallContext): Promise<(() => void) | undefined> {
+    return this.queue.waitForShare(payerOf(ctx), bytes, response, timeoutMs);
+  }
+
+  /**
    * The same for a part of a stream, which waits as long as its reader stays. The returned function releases the
    * share; undefined when there is nothing to release.
    */
