@@ -6,6 +6,7 @@ import type { Act } from '../kernel/verb-bus.js';
 import type { DispatchFacts } from '../kernel/verbs.js';
 import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
+import { withoutQuery } from '../platform/secrets/url-queries.js';
 import { ToolLimits } from '../policy/tool-limits.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/remote/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
@@ -170,15 +171,18 @@ function recordedAnswer(reply: BridgeReply, dispatch: DispatchFacts | undefined)
   return { taskId, output: dispatch && keptJson(toolOutput(reply)) };
 }
 
-/** Adds the receivers of the result, without their tokens, to what an approval of the call is bound to. */
+/**
+ * Adds the receivers of the result, without their tokens, to what an approval of the call is bound to. Approvers see no
+ * query of their URLs.
+ */
 function withReceivers(call: SkillCall): SkillCall {
   const { args, webhookUrl, thread } = call;
   if (webhookUrl === undefined && !thread) return call;
-  const receivers = {
-    ...(webhookUrl !== undefined && { webhook_url: webhookUrl }),
-    ...(thread && { thread: { url: thread.url, id: thread.id } }),
-  };
-  return { ...call, content: { args, ...receivers } };
+  const receiversWith = (shown: (url: string) => string): JsonObject => ({
+    ...(webhookUrl !== undefined && { webhook_url: shown(webhookUrl) }),
+    ...(thread && { thread: { url: shown(thread.url), id: thread.id } }),
+  });
+  return { ...call, content: { args, ...receiversWith(withoutQuery) }, receivers: receiversWith((url) => url) };
 }
 
 function withContent(call: MessageCall): MessageCall {

@@ -27,6 +27,8 @@ export interface RemoteCall {
   readonly message?: MessageFacts;
   /** The whole message, without the id that each sending has of its own; an approval of the call is bound to it. */
   readonly content?: JsonObject;
+  /** URLs that get the result. An approval is bound to them. */
+  readonly receivers?: JsonObject;
   /** The same for every attempt of this call; one approval permits all of them. */
   readonly attemptKey?: string;
 }

@@ -38,6 +38,11 @@ describe('digestOf', () => {
     expect(new Set([digest(), behind('https://one.example'), behind('https://two.example')]).size).toBe(3);
   });
 
+  it('changes with the receivers of the result', () => {
+    const url = (text: string) => digest({ receivers: { url: text } });
+    expect(new Set([digest(), url('https://one.example/?k=1'), url('https://one.example/?k=2')]).size).toBe(3);
+  });
+
   it('changes with the version of the policies', () => {
     expect(digest({}, 'v2')).not.toBe(digest());
   });

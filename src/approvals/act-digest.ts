@@ -7,7 +7,7 @@ import type { NeededApproval } from '../kernel/verbs.js';
 
 /**
  * Returns the digest that binds an approval to one exact act: verb, resource, target with the addresses behind it,
- * arguments, caller, the version of the policies, and what they need now. Equal acts have equal digests; with any other
+ * arguments, receivers, caller, the version of the policies, and what they need now. Equal acts have equal digests; with any other
  * argument, caller or policy an approval does not fit, and neither when other policies ask for the act at another door.
  */
 export function digestOf(
@@ -16,9 +16,9 @@ export function digestOf(
   needs: NeededApproval,
   behind?: JsonObject,
 ): string {
-  const { verb, action, resource, ctx, args = {}, content, target } = act;
+  const { verb, action, resource, ctx, args = {}, content, receivers, target } = act;
   const { type, id } = resource;
-  const asked = { target, behind, caller: callerOf(ctx.principal), policyVersion, needs };
+  const asked = { target, receivers, behind, caller: callerOf(ctx.principal), policyVersion, needs };
   return hash('sha256', canonicalJson({ verb, action, resource: { type, id }, args, content, ...asked }), 'hex');
 }
 

@@ -59,6 +59,11 @@ export interface DispatchFacts {
 export interface Approvable {
   /** Everything that the act sends, when its arguments are only a part of it. An approval is bound to it. */
   readonly content?: JsonObject;
+  /**
+   * Whole URLs that get the result. An approval is bound to them; `content` has them without their queries, which may
+   * contain credentials.
+   */
+  readonly receivers?: JsonObject;
   /** Tells what is called from something else that gets its name later. An approval is bound to it. */
   readonly target?: JsonObject;
   /**

@@ -7,6 +7,7 @@ import { newId, type TaskId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import type { RowChange } from '../platform/database/row-writer.js';
+import { withoutQuery } from '../platform/secrets/url-queries.js';
 import type { Message } from '../protocol/a2a/model.js';
 import type { SendParams } from '../protocol/a2a/request/operations.js';
 import type { PublishedAgent } from '../registry/published.types.js';
@@ -76,11 +77,13 @@ export class TaskSubmitService {
       earlier = key && (await this.earlier.resultOfKey(ctx, agent, key));
       return earlier !== undefined;
     };
-    const content = { ...contentOf(params), ...receiversOf(params) };
+    const { pushConfig } = params;
+    const content = { ...contentOf(params), ...answerOf(params) };
     const check = () => this.requireSendable(ctx, agent, params);
     const sent = messageSubmission(ctx, agent, params.message, content);
     const behind = async () => this.executors.ofKind(agent.executor.kind).addresses?.({ ctx, agent });
-    const call = { ...sent, check, behind, ...(key && { repeats }) };
+    const receivers = pushConfig && { receivers: { url: pushConfig.url } };
+    const call = { ...sent, ...receivers, check, behind, ...(key && { repeats }) };
     return this.verbs.around(call, (act) =>
       earlier ? Promise.resolve(replayed(earlier, submitted)) : this.accept(act, ctx, agent, submitted, key),
     );
@@ -184,10 +187,10 @@ function contentOf({ message, metadata }: SendParams): JsonObject {
 
 /**
  * Returns what a message asks of its answer: extensions, and the URL that gets the updates of its task. Approvers see
- * no token of that URL.
+ * neither the token nor the query of that URL.
  */
-function receiversOf({ message: { extensions }, pushConfig }: SendParams): JsonObject {
-  const push = pushConfig && { taskPushNotificationConfig: { url: pushConfig.url } };
+function answerOf({ message: { extensions }, pushConfig }: SendParams): JsonObject {
+  const push = pushConfig && { taskPushNotificationConfig: { url: withoutQuery(pushConfig.url) } };
   return { ...(extensions && extensions.length > 0 && { extensions }), ...push };
 }
 

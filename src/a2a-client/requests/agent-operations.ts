@@ -154,12 +154,12 @@ export class AgentOperations {
 
 function verbCall(ctx: CallContext, call: RemoteCall, action: Action, args: JsonObject): VerbCall {
   const { row, card, tools } = call.agent;
-  const { id, verb, calledAs, skillId, sessionId, timeoutMs, dispatch, message, content, attemptKey } = call;
+  const { id, verb, calledAs, skillId, sessionId, timeoutMs, dispatch, message, content, receivers, attemptKey } = call;
   const agent = { id: row.id, slug: row.slug, url: row.url, costPerTask: card?.costPerTask };
   const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
   const legacyAlias = tools.find((tool) => tool.skillId === skillId)?.alias;
   const names = { verb, legacyAlias, calledAs };
-  const sent = { args, message, content, attemptKey, target: addressesOf(call.agent) };
+  const sent = { args, message, content, receivers, attemptKey, target: addressesOf(call.agent) };
   return { id, ...names, action, resource, agent, skillId, sessionId, ...sent, timeoutMs, dispatch, ctx };
 }
 

@@ -118,9 +118,11 @@ describe('what an approval is bound to', () => {
     await approve(approvalId);
     const webhook_url = `${agent.url}/hook`;
     const thread = { url: `${agent.url}/thread`, id: 't-1', token: 'thread-secret' };
-    const withHook = await asked(args, { webhook_url });
+    const withHook = await asked(args, { webhook_url: `${webhook_url}?key=1` });
     expect((await get(withHook.approvalId)).input).toEqual({ args, webhook_url });
-    const withThread = await asked(args, { thread });
+    const other = await asked(args, { webhook_url: `${webhook_url}?key=2` });
+    expect(other.approvalId).not.toBe(withHook.approvalId);
+    const withThread = await asked(args, { thread: { ...thread, url: `${thread.url}?key=1` } });
     const { url, id } = thread;
     expect((await get(withThread.approvalId)).input).toEqual({ args, thread: { url, id } });
     expect(sent()).toEqual([]);
@@ -141,9 +143,12 @@ describe('what an approval is bound to', () => {
     };
     await approve((await questionOf(await send({}))).id);
     expect((await questionOf(await send({ extensions: ['urn:x:one'] }))).input.extensions).toEqual(['urn:x:one']);
-    const push = { url: `${agent.url}/push`, token: 'push-secret' };
-    const { input } = await questionOf(await send({}, { taskPushNotificationConfig: push }));
-    expect(input.taskPushNotificationConfig).toEqual({ url: push.url });
+    const url = `${agent.url}/push`;
+    const pushed = (key: number) =>
+      send({}, { taskPushNotificationConfig: { url: `${url}?key=${key}`, token: 'push-secret' } });
+    const { id, input } = await questionOf(await pushed(1));
+    expect(input.taskPushNotificationConfig).toEqual({ url });
+    expect((await questionOf(await pushed(2))).id).not.toBe(id);
     expect((await send({})).result.task.status.state).toBe('TASK_STATE_COMPLETED');
   });
 
