@@ -7,8 +7,9 @@ import type { NeededApproval } from '../kernel/verbs.js';
 
 /**
  * Returns the digest that binds an approval to one exact act: verb, resource, target with the addresses behind it,
- * arguments, receivers, caller, the version of the policies, and what they need now. Equal acts have equal digests; with any other
- * argument, caller or policy an approval does not fit, and neither when other policies ask for the act at another door.
+ * arguments, receivers, caller, the version of the policies, and what they need now. Equal acts have equal digests;
+ * with any other argument, caller or policy an approval does not fit, and neither when other policies ask for the act
+ * at another door.
  */
 export function digestOf(
   act: Act,

@@ -6,4 +6,6 @@
 export interface EventSink {
   readonly name: string;
   sql(events: string): string;
+  /** Returns an SQL condition: the sink still needs the log of this task, which retention then keeps. */
+  needsLog?(taskId: string): string;
 }

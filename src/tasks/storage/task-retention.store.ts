@@ -1,16 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
+import { EventSinks } from '../event-sinks.js';
 
 const batch = 2_000;
 
 /** Deletes tasks with their logs and keys. */
 @Injectable()
 export class TaskRetentionStore {
-  constructor(private readonly pg: Pg) {}
+  constructor(
+    private readonly pg: Pg,
+    private readonly sinks: EventSinks,
+  ) {}
 
   /**
-   * Deletes the oldest tasks that ended more than `days` days ago, at most `batch`. Returns true when it deleted as
-   * many: there may be more. Ids begin with their creation time, so the primary key finds the oldest.
+   * Deletes the oldest tasks that ended more than `days` days ago, at most `batch`; those of which an event sink needs
+   * the log stay. Returns true when it deleted as many: there may be more. Ids begin with their creation time, so the
+   * primary key finds the oldest.
    */
   async deleteBatch(days: number): Promise<boolean> {
     const rows = await this.pg.rows(
@@ -25,6 +30,7 @@ export class TaskRetentionStore {
           )::uuid
           and status_state in ('completed', 'failed', 'canceled', 'rejected')
           and updated_at < now() - make_interval(days => :days::int)
+          ${this.needed}
         order by id
         limit ${batch}
       ),
@@ -46,5 +52,10 @@ export class TaskRetentionStore {
       { days },
     );
     return rows.length === batch;
+  }
+  /** Excludes tasks of which an event sink needs the log. */
+  private get needed(): string {
+    const needs = this.sinks.all.flatMap((sink) => sink.needsLog?.('a2a_tasks.id') ?? []);
+    return needs.map((need) => `and not ${need}`).join(' ');
   }
 }

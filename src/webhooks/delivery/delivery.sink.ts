@@ -1,6 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { EventSink } from '../../tasks/event-sink.port.js';
 
+/** SQL condition: a delivery of this task waits, and its body may still have to be made from the log of the task. */
+export const hasPending = (taskId: string): string =>
+  `exists (select from webhook_deliveries w where w.task_id = ${taskId} and w.status = 'pending')`;
+
 /**
  * Adds the deliveries of an event to the statement that writes the event, so that both are stored or neither. A task
  * without configurations costs one index probe.
@@ -10,6 +14,10 @@ import type { EventSink } from '../../tasks/event-sink.port.js';
 @Injectable()
 export class DeliverySink implements EventSink {
   readonly name = 'webhooks';
+
+  needsLog(taskId: string): string {
+    return hasPending(taskId);
+  }
 
   sql(events: string): string {
     return `

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
 import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
+import { hasPending } from '../delivery/delivery.sink.js';
 
 const batch = 5_000;
 const ends = [...terminalStates].map((state) => `'${wordOf(state)}'`).join(', ');
 
-/** Deletes webhook data past its retention, in batches. */
+/** Deletes webhook data past its retention, in batches, except what a waiting delivery needs. */
 @Injectable()
 export class WebhookRetentionStore {
   constructor(private readonly pg: Pg) {}
@@ -19,7 +20,7 @@ export class WebhookRetentionStore {
         where id in (
           select id
           from webhook_deliveries
-          where created_at < now() - make_interval(days => :days::int)
+          where created_at < now() - make_interval(days => :days::int) and status <> 'pending'
           order by created_at
           limit ${batch}
         )
@@ -40,7 +41,8 @@ export class WebhookRetentionStore {
       using (
         select old.task_id, old.id
         from push_configs old
-        where old.created_at < now() - make_interval(days => :days::int) and not exists (
+        where not ${hasPending('old.task_id')}
+          and old.created_at < now() - make_interval(days => :days::int) and not exists (
           select
           from a2a_tasks t
           where t.id = old.task_id

@@ -336,6 +336,43 @@ describe('the deliveries of an org', () => {
     },
   );
 
+  it('are kept with their task and configuration until they end, also beyond the retention of tasks', async () => {
+    const { TaskRetentionSweeper } = await import('../../../src/tasks/run/task-retention.sweeper.js');
+    const { WebhookRetentionSweeper } = await import('../../../src/webhooks/retention/webhook-retention.sweeper.js');
+    const sweep = async (): Promise<void> => {
+      await gateway.gateway.get(TaskRetentionSweeper).sweep();
+      await gateway.gateway.get(WebhookRetentionSweeper).sweep();
+    };
+    sink.script([500], true);
+    const made = await send({ url: `${sink.url}/hook` });
+    await got(1);
+    await eventually(
+      () => gateway.sql('select status_state as state from a2a_tasks where id = $1', [made]),
+      ([task]) => task.state === 'completed',
+    );
+    const old = '01900000-0000-7000-8000-00000000000d';
+    await gateway.sql(
+      `with ages as (select now() - interval '31 days' as at),
+       tasks as (update a2a_tasks set id = $2, updated_at = ages.at from ages where id = $1),
+       events as (update a2a_task_events set task_id = $2 where task_id = $1),
+       configs as (update push_configs set task_id = $2, created_at = ages.at from ages where task_id = $1)
+       update webhook_deliveries set task_id = $2, created_at = ages.at from ages where task_id = $1`,
+      [made, old],
+    );
+    await sweep();
+    expect((await list(`taskId=${old}`)).items).toHaveLength(3);
+    sink.script([], false);
+    sink.received.length = 0;
+    await hurry(gateway, old);
+    await got(3);
+    await settled(old, 'delivered');
+    await sweep();
+    const left = (table: string, id = 'task_id') => gateway.sql(`select from ${table} where ${id} = $1`, [old]);
+    expect([await left('a2a_tasks', 'id'), await left('webhook_deliveries'), await left('push_configs')]).toEqual([
+      ...[[], [], []],
+    ]);
+  });
+
   it('a test event that does not arrive returns the reason', async () => {
     const { body } = await gateway.call('POST', '/api/webhooks/test', { url: 'http://127.0.0.1:1/hook' });
     expect(body).toMatchObject({
