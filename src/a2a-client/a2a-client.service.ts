@@ -11,6 +11,7 @@ import { ToolLimits } from '../policy/tool-limits.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/remote/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import { takesText } from '../protocol/a2a/remote/skill-input.js';
+import { cleartextRefusal } from '../registry/agent-encryption.js';
 import { bridgeEndpoint, speaksJsonRpc } from './transports/endpoint-choice.js';
 import { withPushAddress } from './transports/push-address.js';
 import { AgentOperations, openStream } from './requests/agent-operations.js';
@@ -99,7 +100,8 @@ export class A2AClientService {
       act.answer = recordedAnswer(reply, call.dispatch);
       return reply;
     };
-    return this.operations.runAct(ctx, withReceivers(call), 'a2a_invoke', args, (hop, act) =>
+    const refusal = cleartextRefusal(agent, [{ data: args }]);
+    return this.operations.runAct(ctx, { ...withReceivers(call), refusal }, 'a2a_invoke', args, (hop, act) =>
       this.limits.around(ctx, row.id, () => invoke(hop, act)),
     );
   }
@@ -187,5 +189,6 @@ function withReceivers(call: SkillCall): SkillCall {
 
 function withContent(call: MessageCall): MessageCall {
   const { messageId: _, ...content } = call.params.message;
-  return { ...call, content: content as unknown as JsonObject, attemptKey: call.key };
+  const refusal = cleartextRefusal(call.agent, content.parts);
+  return { ...call, content: content as unknown as JsonObject, refusal, attemptKey: call.key };
 }

@@ -1,3 +1,4 @@
+import type { RialtoError } from '../kernel/errors.js';
 import type { ActId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { MessageFacts } from '../kernel/trust.js';
@@ -29,6 +30,8 @@ export interface RemoteCall {
   readonly content?: JsonObject;
   /** URLs that get the result. An approval is bound to them. */
   readonly receivers?: JsonObject;
+  /** The error of a call that no policy and no approval can permit. */
+  readonly refusal?: RialtoError;
   /** The same for every attempt of this call; one approval permits all of them. */
   readonly attemptKey?: string;
 }

@@ -11,6 +11,7 @@ import { callerOf, graceMs } from './agents/agent-stats.recorder.js';
 import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { CandidateView } from './dispatch.types.js';
 import { RegistryService } from './registry.service.js';
+import { refusesCleartext } from './agent-encryption.js';
 import type { RegisteredAgent, SkillTool } from './registry.types.js';
 import { chanceOf, type Candidate } from './routing/choose.js';
 import { Ranking, takeFirst, type Verdict } from './routing/ranking.js';
@@ -148,7 +149,7 @@ export class RoutingService {
     const appraised = agents.map((agent, index) => {
       const record = records.get(agent.row.id) ?? noRecord;
       const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;
-      return appraise(agent, { ...record, active }, fits[index]!, costLimit);
+      return appraise(agent, { ...record, active }, fits[index]!, wish);
     });
     const ranking = new Ranking(appraised.filter(isSuited), (one) => this.judge(ctx, one, wish), {
       chance: chanceOf(seed),
@@ -180,13 +181,14 @@ export class RoutingService {
 }
 
 /** Assesses an agent by the facts that need no policy and no schema. */
-function appraise(agent: RegisteredAgent, record: AgentRecord, fit: Fit, costLimit?: number): Appraised {
+function appraise(agent: RegisteredAgent, record: AgentRecord, fit: Fit, { args, costLimit }: WorkWish): Appraised {
   const { row, card, tools } = agent;
   const out = (excluded: string): Appraised => ({ agent, record, excluded });
   if (!card) return out('its card was not fetched yet');
   if (row.quarantinedAt !== null) return out('its changed card waits for approval');
   if (!fit.ok)
     return out(fit.missing.length > 0 ? `it lacks the skills: ${fit.missing.join(', ')}` : 'it has no skill');
+  if (refusesCleartext(agent, [{ data: args }])) return out('it takes encrypted messages only');
   const { costPerTask } = card;
   const weight = weigh({ health: row.health, active: record.active, costPerTask }, costLimit);
   if (!weight.ok) return out(weight.reason);

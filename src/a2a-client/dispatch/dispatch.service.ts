@@ -8,6 +8,7 @@ import { keptJson } from '../../platform/secrets/kept-json.js';
 import { OrgService } from '../../policy/org.service.js';
 import { toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
+import { cleartextRefusal } from '../../registry/agent-encryption.js';
 import { RegistryService } from '../../registry/registry.service.js';
 import { RoutingService } from '../../registry/routing.service.js';
 import { A2AClientService } from '../a2a-client.service.js';
@@ -59,6 +60,8 @@ export class DispatchService {
         agent.row.slug,
       );
     }
+    const refusal = cleartextRefusal(agent, [{ data: args }]);
+    if (refusal) return this.refuseCall(ctx, verb, args, refusal, agent.row.slug);
     const id = newId<ActId>();
     const call = {
       agent,

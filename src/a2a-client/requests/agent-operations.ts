@@ -43,19 +43,26 @@ export class AgentOperations {
     work: (hop: OpenHop, act: Act) => Promise<T>,
   ): Promise<T> {
     const deadline = new Deadline(call.timeoutMs);
-    const check = () => this.agents.requireNoLoop(ctx, call.agent, deadline.leftMs);
-    return this.verbs.around({ ...verbCall(ctx, call, action, args), check }, (act) =>
-      this.agents.withConnection(ctx, call.agent, { ...call, deadline }, (hop) => work(hop, act)),
-    );
+    const check = () => this.requireSendable(ctx, call, deadline);
+    return this.verbs.around({ ...verbCall(ctx, call, action, args), check }, async (act) => {
+      check();
+      return this.agents.withConnection(ctx, call.agent, { ...call, deadline }, (hop) => work(hop, act));
+    });
   }
 
   /** Opens a stream as an act of its own, and yields its events. */
   stream(ctx: CallContext, call: RemoteCall, open: OpenStream): AsyncGenerator<StreamResponse, void> {
     const deadline = new Deadline(call.timeoutMs);
-    const check = () => this.agents.requireNoLoop(ctx, call.agent, deadline.leftMs);
-    return this.verbs.aroundStream({ ...verbCall(ctx, call, 'a2a_invoke', call.args ?? {}), check }, () =>
-      this.followStream(ctx, call, deadline, open),
-    );
+    const check = () => this.requireSendable(ctx, call, deadline);
+    return this.verbs.aroundStream({ ...verbCall(ctx, call, 'a2a_invoke', call.args ?? {}), check }, () => {
+      check();
+      return this.followStream(ctx, call, deadline, open);
+    });
+  }
+
+  private requireSendable(ctx: CallContext, { agent, refusal }: RemoteCall, deadline: Deadline): void {
+    if (refusal) throw refusal;
+    this.agents.requireNoLoop(ctx, agent, deadline.leftMs);
   }
 
   /**

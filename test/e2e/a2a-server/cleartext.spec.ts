@@ -2,7 +2,10 @@ import { GatewayProbe } from '../../../src/cli/gateway-probe.js';
 import { GatewayTrials } from '../../../src/cli/gateway-trials.js';
 import { generateKeys, publicKeys } from '../../../src/protocol/e2ee/e2ee.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
+import { rowsOf } from '../../support/gateway/dump.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { startStubAgent } from '../../support/stubs/stub-agent.js';
+import { data } from '../../support/stubs/stub-behaviours.js';
 
 describe('agents that accept encrypted messages only', () => {
   let gateway: TestGateway;
@@ -57,6 +60,36 @@ describe('agents that accept encrypted messages only', () => {
     const message = { role: 'user', parts: [{ type: 'data', data: sealed }] };
     const task = await rpc(gateway, 'tasks/send', { message }, { agent: 'closed' });
     expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ data: sealed }] }] });
+  });
+
+  it('RI-06: get no cleartext from this gateway when their card requires encryption, and it stores none', async () => {
+    const extensions = [{ uri: 'urn:rialto:e2ee:v1', required: true }];
+    const behaviour = data({ ok: true });
+    const skills = [{ id: 'work' }];
+    const far = await startStubAgent({ name: 'Far', skills, capabilities: { extensions }, behaviour });
+    await gateway.call('POST', '/api/a2a/agents', { url: far.url });
+    const note = 'cleartext-for-a-remote-agent';
+    const invoke = (args: object) =>
+      gateway.call('POST', '/api/a2a/invoke', { agentCardId: 'far', skillId: 'work', args });
+    expect((await invoke({ note })).body).toMatchObject({ code: 'content_type_not_supported', reason: 'cleartext' });
+    const wish = { workType: 'work', description: note, requiredSkills: ['work'] };
+    const { body } = await gateway.call('POST', '/api/a2a/dispatch', wish);
+    expect([body.code, JSON.stringify(body)]).toEqual(['no_agent', expect.stringContaining('encrypted messages only')]);
+    const tool = await gateway.rpc('tools/call', { name: 'far.work', arguments: { note } });
+    expect(JSON.stringify(tool)).toContain('does not take unencrypted messages');
+    expect(await rowsOf(gateway)).not.toContain(note);
+    await publish(gateway, { name: 'front', executor: { kind: 'remote', agentId: 'far' }, a2a_accept_cleartext: true });
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('plain') }, { agent: 'front' });
+    expect([task.status.state, JSON.stringify(task.status)]).toEqual([
+      'TASK_STATE_FAILED',
+      expect.stringContaining('does not take unencrypted messages'),
+    ]);
+    expect(far.requests).toEqual([]);
+    expect((await invoke(sealed)).body).toMatchObject({ output: { ok: true } });
+    await gateway.call('DELETE', '/api/a2a/published/front');
+    await gateway.call('DELETE', '/api/a2a/agents/far');
+    await gateway.sql('delete from a2a_tasks');
+    await far.close();
   });
 
   it('N4: name a wrong encrypted_payload', async () => {

@@ -65,6 +65,12 @@ describe('normaliseCard', () => {
     });
   });
 
+  it('RI-06 lists the extensions that a caller must use', () => {
+    const extensions = [{ uri: 'urn:a', required: true }, { uri: 'urn:b' }, { required: true }, 'urn:c'];
+    expect(read({ ...newer, capabilities: { extensions } }).requiredExtensions).toEqual(['urn:a']);
+    expect(read({ ...newer, capabilities: { extensions: 'urn:a' } })).not.toHaveProperty('requiredExtensions');
+  });
+
   it('reads a v0.3 card: the main url first, duplicates removed', () => {
     expect(read(older)).toMatchObject({
       protocolVersions: ['0.3'],

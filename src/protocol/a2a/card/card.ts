@@ -42,6 +42,8 @@ export interface NormalisedCard {
   /** RE-61; see card-cost.ts for the accepted spellings. */
   readonly costPerTask?: number;
   readonly costCurrency?: string;
+  /** URIs of the extensions that a caller must use; absent when there are none. */
+  readonly requiredExtensions?: readonly string[];
 }
 
 /** `raw` is the card as it was received, with its unknown members. */
@@ -77,6 +79,7 @@ function build(raw: JsonObject, interfaces: CardInterface[], skills: CardSkill[]
   const capabilities = objectMember(raw, 'capabilities');
   const cost = costPerTask(raw);
   const provider = readProvider(raw);
+  const requiredExtensions = readRequiredExtensions(capabilities);
   return {
     name: (stringMember(raw, 'name') ?? '').trim(),
     description: stringMember(raw, 'description') ?? '',
@@ -95,7 +98,16 @@ function build(raw: JsonObject, interfaces: CardInterface[], skills: CardSkill[]
     ...(provider && { provider }),
     ...(cost && { costPerTask: cost.amount }),
     ...(cost?.currency !== undefined && { costCurrency: cost.currency }),
+    ...(requiredExtensions.length > 0 && { requiredExtensions }),
   };
+}
+
+function readRequiredExtensions(capabilities: JsonObject): string[] {
+  const extensions = member(capabilities, 'extensions');
+  const required = Array.isArray(extensions)
+    ? extensions.filter(isJsonObject).filter((one) => one.required === true)
+    : [];
+  return required.flatMap((one) => stringMember(one, 'uri') ?? []);
 }
 
 function readName(raw: JsonObject): Violation[] {
