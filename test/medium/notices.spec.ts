@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { Notices } from '../../src/platform/bus/notices.js';
+import { Presence } from '../../src/platform/database/presence.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
 import { asAdmin } from '../support/gateway/admin.js';
 import { eventually } from '../support/gateway/eventually.js';
@@ -13,6 +14,7 @@ describe('Notices of two processes on one database', () => {
   let one: Notices;
   let two: Notices;
   let wire: pg.Client;
+  let alive: Presence[];
   let payloads: string[];
   const log: string[] = [];
 
@@ -21,7 +23,10 @@ describe('Notices of two processes on one database', () => {
     pool = new pg.Pool({ connectionString: database.url, max: 2 });
     pool.on('error', () => undefined);
     const logger = createLogger('debug', { write: (line) => void log.push(line) });
-    [one, two] = [new Notices(pool, database.url, logger), new Notices(pool, database.url, logger)];
+    alive = [1, 2, 3].map(() => new Presence(database.url, logger));
+    const noticesOf = ({ id }: Presence) => new Notices(pool, database.url, logger, id);
+    [one, two] = [noticesOf(alive[0]!), noticesOf(alive[1]!)];
+    await Promise.all(alive.slice(0, 2).map((presence) => presence.open()));
     await Promise.all([one.listen(), two.listen()]);
     wire = new pg.Client({ connectionString: database.url });
     await wire.connect();
@@ -34,7 +39,7 @@ describe('Notices of two processes on one database', () => {
   });
 
   afterAll(async () => {
-    await Promise.all([one.close(), two.close()]);
+    await Promise.all([one.close(), two.close(), ...alive.map((presence) => presence.close())]);
     await wire.end();
     await pool.end();
     await database.drop();
@@ -158,5 +163,46 @@ describe('Notices of two processes on one database', () => {
     const other = heardUntil(two, 'end');
     one.tell(undefined, 'policy.changed', { orgId: 'end' });
     expect(await other).toEqual(['end']);
+  });
+
+  it('sends nothing while no other process is alive, and again when one begins to listen', async () => {
+    await Promise.all([two.close(), alive[1]!.close()]);
+    const locks = `
+      select count(distinct objid)::int as n
+      from pg_locks
+      where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`;
+    await eventually(
+      () => pool.query<{ n: number }>(locks),
+      ({ rows }) => rows[0]!.n === 1,
+    );
+    const silent = createLogger('silent');
+    const solo = new Notices(pool, database.url, silent, alive[0]!.id);
+    await solo.listen();
+    const own: string[] = [];
+    solo.on('policy.changed', ({ orgId }) => void own.push(orgId));
+    const queries = jest.spyOn(pool, 'query');
+    solo.tell(undefined, 'policy.changed', { orgId: 'alone' });
+    expect(own).toEqual(['alone']);
+    const [answer] = await eventually(
+      () => queries.mock.results.map(({ value }) => value as unknown as Promise<pg.QueryResult>),
+      ({ length }) => length === 1,
+    );
+    expect((await answer!).rows).toEqual([{ others: false }]);
+    queries.mockRestore();
+    await alive[2]!.open();
+    const third = new Notices(pool, database.url, silent, alive[2]!.id);
+    const received: string[] = [];
+    third.on('policy.changed', ({ orgId }) => void received.push(orgId));
+    await third.listen();
+    await eventually(
+      () => {
+        solo.tell(undefined, 'policy.changed', { orgId: 'both' });
+        return received;
+      },
+      ({ length }) => length > 0,
+    );
+    await overTheWire('both');
+    expect(payloads.join()).not.toContain('alone');
+    await Promise.all([solo.close(), third.close()]);
   });
 });

@@ -3,6 +3,8 @@ import pg from 'pg';
 import { parseExact } from '../../protocol/exact-integers.js';
 import { z } from 'zod';
 import { notices, type Notice, type NoticeName } from '../../kernel/notices.js';
+import { systemClock } from '../../kernel/clock.js';
+import { hasOthers } from '../database/presence.js';
 import { requireWritable, watchConnection } from '../database/connection-check.js';
 import { positional } from '../database/sql.js';
 import type { Tx } from '../database/tx.js';
@@ -14,6 +16,8 @@ const channel = 'rialto_notices';
 const maxPayload = 7_500;
 const coalesceMs = 3;
 const reconnectMs = 500;
+/** How long a process that found no other one sends no notices. A process that begins to listen ends this at once. */
+const aloneMs = 5_000;
 
 const envelope = z.object({ from: z.string(), told: z.array(z.tuple([z.string(), z.unknown()])) });
 
@@ -31,11 +35,15 @@ export class Notices {
   private timer?: NodeJS.Timeout;
   private listener?: pg.Client;
   private closed = false;
+  private mayHaveOthers = true;
+  private othersCheckedAt = -Infinity;
 
+  /** @param self the number of this process (Presence); 0 for a process without one. */
   constructor(
     private readonly pool: Pick<pg.Pool, 'query'>,
     private readonly directUrl: string,
     private readonly log: Logger,
+    private readonly self = 0,
   ) {}
 
   on<Name extends NoticeName>(name: Name, listen: (payload: Notice<Name>) => void): () => void {
@@ -69,6 +77,7 @@ export class Notices {
     this.timer = undefined;
     const batch = this.outbox;
     this.outbox = [];
+    if (!(await this.hasOthers())) return;
     for (const text of split(this.origin, batch)) {
       try {
         await this.pool.query({
@@ -79,6 +88,31 @@ export class Notices {
         this.log.warn({ err }, 'notices for other processes were lost; those processes find the rows when they poll');
       }
     }
+  }
+
+  /**
+   * Returns whether another process may listen. Without one, an asynchronous send takes a statement and a commit less.
+   */
+  private async hasOthers(): Promise<boolean> {
+    const now = systemClock.elapsed();
+    if (now - this.othersCheckedAt < aloneMs) return this.mayHaveOthers;
+    try {
+      const select = `select ${hasOthers(':self')} as others`;
+      const { rows } = await this.pool.query<{ others: boolean }>({
+        name: 'notices-others',
+        ...positional(select, { self: this.self }),
+      });
+      // A process that began to listen meanwhile has told so.
+      if (this.othersCheckedAt < now) this.noteOthers(rows[0]!.others, now);
+    } catch {
+      return true;
+    }
+    return this.mayHaveOthers;
+  }
+
+  private noteOthers(mayHaveOthers: boolean, checkedAt = systemClock.elapsed()): void {
+    this.mayHaveOthers = mayHaveOthers;
+    this.othersCheckedAt = checkedAt;
   }
 
   /**
@@ -104,6 +138,10 @@ export class Notices {
       watchConnection(client);
       await requireWritable(client);
       await client.query(`listen ${channel}`);
+      // Tells the others that this process listens, and asks for them again.
+      const text = textOf(this.origin, '');
+      await client.query(positional('select pg_notify(:channel, :text)', { channel, text }));
+      this.othersCheckedAt = -Infinity;
       return client;
     } catch (error) {
       breakConnection(client);
@@ -132,8 +170,10 @@ export class Notices {
   }
 
   private receiveNotice(text: string): void {
+    if (text.startsWith(headOf(this.origin))) return;
     const message = envelope.safeParse(parseNotice(text));
-    if (!message.success || message.data.from === this.origin) return;
+    if (!message.success) return;
+    this.noteOthers(true);
     for (const [name, payload] of message.data.told) {
       if (!Object.hasOwn(notices, name)) continue; // sent by a newer version
       const known = notices[name as NoticeName].safeParse(payload);
@@ -159,17 +199,25 @@ function parseNotice(text: string): unknown {
 
 /** Splits notices into payloads that PostgreSQL accepts. Equal notices are sent once. */
 function split(from: string, items: Outgoing[]): string[] {
-  const head = `{"from":${JSON.stringify(from)},"told":[`;
+  const head = headOf(from);
   const texts: string[] = [];
   let [part, bytes] = ['', 0];
   for (const one of new Set(items.map(({ name, payload }) => JSON.stringify([name, payload])))) {
     const more = Buffer.byteLength(one) + 1;
     if (part !== '' && head.length + bytes + more > maxPayload) {
-      texts.push(`${head}${part}]}`);
+      texts.push(textOf(from, part));
       [part, bytes] = ['', 0];
     }
     part += part === '' ? one : `,${one}`;
     bytes += more;
   }
-  return [...texts, `${head}${part}]}`];
+  return [...texts, textOf(from, part)];
+}
+
+function headOf(from: string): string {
+  return `{"from":${JSON.stringify(from)},"told":[`;
+}
+
+function textOf(from: string, told: string): string {
+  return `${headOf(from)}${told}]}`;
 }

@@ -122,11 +122,20 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
 
 /** SQL: true when the process with the number in the expression `owner` holds no presence lock. */
 export function isGone(owner: string): string {
-  return `not exists (
+  return `not ${isHeld(`l.objid = ${owner}::bigint::oid`)}`;
+}
+
+/** SQL: true when a process other than that with the number in the expression `self` is alive. */
+export function hasOthers(self: string): string {
+  return isHeld(`l.objid <> ${self}::bigint::oid`);
+}
+
+function isHeld(by: string): string {
+  return `exists (
     select from pg_locks l
     where l.locktype = 'advisory'
       and l.classid = ${lockClass}
-      and l.objid = ${owner}::bigint::oid
+      and ${by}
       and l.objsubid = 2
       and l.database = (select oid from pg_database where datname = current_database())
   )`;
