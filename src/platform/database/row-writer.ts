@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
 import { GroupCommit } from './group-commit.js';
 import type { Tx } from './tx.js';
@@ -86,5 +86,11 @@ export function rowExpressions(
  * hashed.
  */
 export function preparedName(name: string): string {
-  return name.length <= 63 ? name : `rows:${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
+  if (name.length <= 63) return name;
+  let short = hashedNames.get(name);
+  if (short === undefined) hashedNames.set(name, (short = `rows:${hash('sha256', name, 'hex').slice(0, 40)}`));
+  return short;
 }
+
+/** By their whole names, which depend only on the kinds of rows. */
+const hashedNames = new Map<string, string>();
