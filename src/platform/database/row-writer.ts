@@ -92,5 +92,5 @@ export function preparedName(name: string): string {
   return short;
 }
 
-/** By their whole names, which depend only on the kinds of rows. */
+/** Hashed names by the whole ones, which depend only on the kinds of rows. */
 const hashedNames = new Map<string, string>();

@@ -85,7 +85,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'a key may be used by two sends at the same time',
     breaks: 'I4',
     scenario: 'keys',
-    file: 'tasks/storage/task-writer',
+    file: 'tasks/storage/idempotency-keys',
     edits: [["'r.keyed is not true or r.id in (select task_id from k)'", "defect('true')"]],
   },
   {

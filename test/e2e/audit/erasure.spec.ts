@@ -279,7 +279,8 @@ describe('the erasure of personal facts in the audit', () => {
     const invent = async (id: string, more: object) =>
       gateway.sql(
         `with e as (
-           insert into audit_events (id, org_id, at, type, event) values ($1, $2, '2025-01-01T00:00:00Z', 'audit.erased', $3)
+           insert into audit_events (id, org_id, at, type, event)
+           values ($1, $2, '2025-01-01T00:00:00Z', 'audit.erased', $3)
          )
          insert into audit_pending (event_id, org_id) values ($1, $2)`,
         [id, real.orgId, JSON.stringify({ ...more, keys: [key] })],

@@ -79,24 +79,6 @@ describe('an agent with tasks in a mailbox', () => {
     expect((await lease()).status).toBe(204);
   });
 
-  it('hands out as much of the history as the worker asks for', async () => {
-    const id = await send('one');
-    const leaseWith = (query: string) => gateway.call('POST', `/api/mailbox/${agent}/lease?${query}`);
-    const ask = async (leaseEpoch: number) =>
-      report(id, { id: `ask-${leaseEpoch}`, type: 'ask', text: 'More?', leaseEpoch });
-    expect((await leaseWith('historyLength=-1')).status).toBe(400);
-    const [whole, text] = [(await lease()).body, (one: any) => one.parts[0].text];
-    expect(whole.task.history.map(text)).toEqual(['one']);
-    await ask(whole.leaseEpoch);
-    await send('two', { taskId: id });
-    const newest = (await leaseWith('historyLength=1')).body;
-    expect([newest.task.history.map(text), text(newest.message)]).toEqual([['two'], 'two']);
-    await ask(newest.leaseEpoch);
-    await send('three', { taskId: id });
-    const none = (await leaseWith('historyLength=0')).body;
-    expect([none.task.history, text(none.message)]).toEqual([undefined, 'three']);
-  });
-
   /** Requests a task and does not read the answer, which is larger than the buffers of a connection. */
   const askAndNotRead = async (url: string): Promise<Socket> => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -302,12 +284,17 @@ describe('an agent with tasks in a mailbox', () => {
 
   it('RY-32 takes a task back with each question, and hands it out again with each answer', async () => {
     const id = await send('paint');
+    const leaseWith = (query: string) => gateway.call('POST', `/api/mailbox/${agent}/lease?waitMs=2000${query}`);
+    const textsOf = ({ history }: any) => history?.map(({ parts }: any) => parts[0].text);
+    expect((await leaseWith('&historyLength=-1')).status).toBe(400);
     let epoch = -1;
-    for (const [question, answer] of [
-      ['Which colour?', 'red'],
-      ['Which size?', 'large'],
+    for (const [question, answer, query, shown] of [
+      ['Which colour?', 'red', '', ['paint']],
+      ['Which size?', 'large', '&historyLength=1', ['red']],
+      ['Which brush?', 'wide', '&historyLength=0', undefined],
     ] as const) {
-      const { leaseEpoch } = (await lease(2_000)).body;
+      const { leaseEpoch, task: leased } = (await leaseWith(query)).body;
+      expect(textsOf(leased)).toEqual(shown);
       expect(leaseEpoch).toBeGreaterThan(epoch);
       epoch = leaseEpoch;
       const asked = { id: question, type: 'ask', text: question, leaseEpoch };
@@ -318,9 +305,9 @@ describe('an agent with tasks in a mailbox', () => {
       await send(answer, { taskId: id });
     }
     const { task, message, leaseEpoch } = (await lease(2_000)).body;
-    expect(message.parts).toEqual([{ text: 'large' }]);
-    const texts = task.history.map(({ parts }: any) => parts[0].text);
-    expect(texts).toEqual(['paint', 'Which colour?', 'red', 'Which size?', 'large']);
+    expect(message.parts).toEqual([{ text: 'wide' }]);
+    const texts = ['paint', 'Which colour?', 'red', 'Which size?', 'large', 'Which brush?', 'wide'];
+    expect(textsOf(task)).toEqual(texts);
     await report(id, { id: 'c', type: 'complete', leaseEpoch });
     expect((await readTask(id)).status.state).toBe('TASK_STATE_COMPLETED');
   });

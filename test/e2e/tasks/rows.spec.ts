@@ -76,7 +76,7 @@ describe('task behaviour of the reference systems', () => {
     expect([...words].sort()).toEqual(['canceled', 'completed', 'failed', 'input-required', 'submitted', 'working']);
   });
 
-  it('commits each message of a task with its audit event, in one transaction, and records a refused answer', async () => {
+  it('commits each message of a task together with its audit event, and records a refused answer', async () => {
     const agent = 'asks-twice';
     await publish(gateway, { name: agent, executor: { kind: 'echo', ask: 'Which colour?' } });
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent });
