@@ -148,8 +148,9 @@ export class RoutingService {
     const fits = (await this.offers.of(ctx.org.id, cards)).fitsOf(wish);
     const appraised = agents.map((agent, index) => {
       const record = records.get(agent.row.id) ?? noRecord;
-      const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;
-      return appraise(agent, { ...record, active }, fits[index]!, wish);
+      const isFull = full.has(agent.row.id);
+      const known = isFull ? { ...record, active: Math.max(record.active, loadCaps.hard) } : record;
+      return appraise(agent, known, fits[index]!, wish);
     });
     const ranking = new Ranking(appraised.filter(isSuited), (one) => this.judge(ctx, one, wish), {
       chance: chanceOf(seed),

@@ -149,7 +149,7 @@ describe('plans of hot statements', () => {
         Promise.resolve([])
       ),
     } as unknown as Pg;
-    const leases = new TaskLeases(spy, { id: 1 } as Presence, { claimed: () => [] } as unknown as TaskStore);
+    const leases = new TaskLeases(spy, { id: 1 } as Presence, { ofBriefRows: () => [] } as unknown as TaskStore);
     const writer = new TaskWriter(spy, new EventSinks(), new Metrics());
     const ids = rows.slice(0, 50).map(({ id }) => id);
     await Promise.all(ids.map((id) => leases.claim(id)));

@@ -143,6 +143,6 @@ function released(task: StoredTask): StoredTask {
 
 function holdOf(kind: ExternalKind, task: StoredTask): Hold {
   if (isEnded(task) || interruptedStates.has(task.state)) return {};
-  if (kind === 'mailbox') return { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
-  return { dueInMs: hasReached(task) ? silenceMs : uncertainMs };
+  if (kind === 'mailbox') return { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs, slackMs: mailboxWaitMs / 24 };
+  return hasReached(task) ? { dueInMs: silenceMs, slackMs: silenceMs / 10 } : { dueInMs: uncertainMs };
 }

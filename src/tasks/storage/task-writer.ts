@@ -22,6 +22,8 @@ export interface Hold {
   readonly leaseMs?: number;
   /** Milliseconds from now until the task is due; absent: the task needs no worker. */
   readonly dueInMs?: number;
+  /** A due time of the row that is at most this much later is kept, so that a change touches no index. */
+  readonly slackMs?: number;
 }
 
 /** An idempotency key, and the hash of the payload it was used with. */
@@ -205,7 +207,7 @@ const insertShape = `
 const updateShape = `
   id uuid, status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json,
   trust_tier smallint, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer,
-  lease_ms integer, due_ms integer, from_seq integer, from_epoch integer, keyed boolean, restated boolean,
+  lease_ms integer, due_ms integer, slack_ms integer, from_seq integer, from_epoch integer, keyed boolean, restated boolean,
   continues boolean`;
 
 function insertTasks(rows: string): string {
@@ -252,7 +254,10 @@ function updateTasksWhere(rows: string, condition: string): string {
       lease_owner = r.lease_owner,
       lease_epoch = r.lease_epoch,
       lease_until = ${later('r.lease_ms')},
-      next_at = ${later('r.due_ms')},
+      next_at = case
+        when t.next_at between ${later('r.due_ms')} and ${later('(r.due_ms + r.slack_ms)')} then t.next_at
+        else ${later('(r.due_ms + coalesce(r.slack_ms, 0))')}
+      end,
       updated_at = now()
     from json_to_recordset(${rows}) as r(${updateShape})
     where t.id = r.id
@@ -357,6 +362,7 @@ function stateColumns(change: TaskChange): object {
     lease_epoch: task.epoch,
     lease_ms: hold.leaseMs,
     due_ms: hold.dueInMs,
+    slack_ms: hold.slackMs,
   };
 }
 
