@@ -23,16 +23,16 @@ export const paths = {
     const id = idOf(await send({}, isCompleted)());
     return () => rpc('GetTask', { id }, isCompleted);
   },
-  bridge: async ({ url, token, agentUrl, post }) => {
-    await json(`${url}/api/a2a/agents`, { token, body: { url: agentUrl } });
+  bridge: async ({ url, register, post }) => {
+    await register();
     let n = 0;
     return () =>
       post(`${url}/mcp`, { method: 'tools/call', params: { name: 'a2a_bench_echo', arguments: { n: ++n } } }, (text) =>
         text.includes('structuredContent'),
       );
   },
-  dispatch: async ({ url, token, agentUrl }) => {
-    await json(`${url}/api/a2a/agents`, { token, body: { url: agentUrl, slug: 'dispatched' } });
+  dispatch: async ({ url, token, register }) => {
+    await register();
     return () =>
       json(`${url}/api/a2a/dispatch`, { token, body: { workType: 'echo', description: 'Repeat the number.' } });
   },
@@ -115,5 +115,7 @@ export async function openGateway({ url, token }, { agentUrl, text, ended }) {
       const message = { messageId: `m${++id}`, role: 'ROLE_USER', parts: [{ text: text(500) }] };
       return rpc(method, { message, configuration }, expect);
     };
-  return { url, token, agentUrl, text, post, rpc, send, ended };
+  let registered;
+  const register = () => (registered ??= json(`${url}/api/a2a/agents`, { token, body: { url: agentUrl } }));
+  return { url, token, register, text, post, rpc, send, ended };
 }
