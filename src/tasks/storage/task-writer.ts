@@ -207,8 +207,8 @@ const insertShape = `
 const updateShape = `
   id uuid, status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json,
   trust_tier smallint, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer,
-  lease_ms integer, due_ms integer, slack_ms integer, from_seq integer, from_epoch integer, keyed boolean, restated boolean,
-  continues boolean`;
+  lease_ms integer, due_ms integer, slack_ms integer, from_seq integer, from_epoch integer, keyed boolean,
+  restated boolean, continues boolean`;
 
 function insertTasks(rows: string): string {
   return insertTasksWhere(rows, '');
