@@ -9,7 +9,7 @@ export type FoundCard = NormalisedCard & { readonly raw: JsonObject };
 /** Credentials of the client, and the addresses that it may reach. */
 export interface A2AClientOptions {
   /** A static bearer key. Tried before the token when both are given; the other one is tried on 401 and 403. */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /**
    * A shared secret (A2A_SECRET of the agent's deployment): signs an HS256 token of 15 minutes for each request. Needs
    * `userEmail`. Default with a `userEmail`: A2A_SECRET of the environment; nothing else is read there.

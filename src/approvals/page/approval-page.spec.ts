@@ -31,6 +31,14 @@ describe('the page of an approval', () => {
     expect(html).toContain('\\u{e0041}');
   });
 
+  it('says that the content of an encrypted message cannot be read', () => {
+    const encrypted_payload = Buffer.alloc(64, 1).toString('base64url');
+    const sealed = { parts: [{ data: { encrypted_payload, encryption_version: 'hpke-v1' } }] };
+    expect(approvalPage({ ...view, input: sealed })).toContain('cannot be read here');
+    for (const input of [{ parts: [{ text: 'x' }] }, { parts: [] }, { parts: 'x' }, {}])
+      expect(approvalPage({ ...view, input })).not.toContain('cannot be read here');
+  });
+
   it('has a form only while the approval waits and its reader may decide', () => {
     expect(approvalPage(view)).toContain('<form method="post">');
     const shown = approvalPage({ ...view, mayDecide: false });

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import { isJsonObject } from '../../kernel/json.js';
+import { isEncrypted } from '../../protocol/a2a/encrypted-parts.js';
 import type { ApprovalView } from '../approval.types.js';
 
 const style = `
@@ -50,12 +52,20 @@ export function approvalPage(view: ApprovalView): string {
     ['Waits until', expiresAt],
   ];
   const rows = facts.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('');
+  const note = isSealed(input) ? `<p>${sealedNote}</p>\n` : '';
   return page(
     `Approve ${view.verb}?`,
     `<dl>${rows}</dl>
-<pre tabindex="0" aria-label="Content of the call">${escaped(JSON.stringify(input, null, 2))}</pre>
+${note}<pre tabindex="0" aria-label="Content of the call">${escaped(JSON.stringify(input, null, 2))}</pre>
 ${view.mayDecide ? form : `<p role="status">${escaped(statusOf(view))}</p>`}`,
   );
+}
+
+const sealedNote =
+  'The message is encrypted for its receiver, and cannot be read here. Decide by its caller and its receiver.';
+
+function isSealed({ parts }: ApprovalView['input']): boolean {
+  return Array.isArray(parts) && parts.every(isJsonObject) && isEncrypted(parts);
 }
 
 function statusOf({ state, approvers }: ApprovalView): string {

@@ -84,7 +84,7 @@ export class SubmissionChecks {
     if (refused === cleartext)
       return {
         data: { reason: 'cleartext', keys: this.published.keysUrlOf(agent) },
-        hint: 'send data parts with encrypted_payload, or set a2a_accept_cleartext of the agent',
+        hint: 'send data parts with encrypted_payload, encrypted with the keys of the agent (docs/encryption.md)',
       };
     if (refused === encrypted)
       return {
