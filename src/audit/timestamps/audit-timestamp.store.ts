@@ -59,7 +59,7 @@ export class AuditTimestampStore {
   }
 
   /**
-   * Returns the first timestamp without its checkpoint; undefined when there is none. It does not count timestamps of
+   * Returns the first timestamp without its checkpoint; undefined when all have one. It does not count timestamps of
    * checkpoints that retention dropped, because a worker may store one a moment later.
    */
   async firstWithoutCheckpoint(org: OrgId): Promise<LoneTimestamp | undefined> {
